@@ -104,7 +104,7 @@ pub use pod_names::NamedPod;
 pub use port::Port;
 pub use records::Change;
 pub use reducer::Reducer;
-pub use request::{ClusterHandle, Clusters, Purpose, RateLimit, Request, Source, Tls};
+pub use request::{ClusterHandle, Clusters, Purpose, RateLimit, Relays, Request, Source, Tls};
 pub use restore::{Restore, Resumable};
 pub use selector::{Selector, SelectorError};
 pub use service::{External, Service, ServiceKind};

@@ -43,6 +43,21 @@ pub struct Tls {
     pub authority: PathBuf,
 }
 
+/// Relays of an API server, which are asked before it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Relays {
+    /// URLs, with the scheme `https`. Behind each of them may be several relays. There is at least one.
+    pub urls: Vec<String>,
+    /// CA certificates (PEM), of which one must have signed the certificate of a relay. Read again when they change.
+    pub authority: PathBuf,
+    /// File with the token for relays. Read again when it changes.
+    pub token: PathBuf,
+    /// Name in the certificate of a relay, if it is not the host of the URL.
+    pub server_name: Option<String>,
+    /// True if the API server is never asked.
+    pub only: bool,
+}
+
 /// Rate limit for requests to an API server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct RateLimit {
@@ -60,6 +75,8 @@ pub struct RateLimit {
 pub struct Request {
     /// Source of the objects.
     pub source: Source,
+    /// Relays of the API server, if there are any.
+    pub relays: Option<Relays>,
     /// Purpose of the objects.
     pub purpose: Purpose,
     /// Namespaces to watch; empty for all. Each has its own watches, so a Role in it is sufficient. A Namespace
@@ -118,6 +135,7 @@ impl Request {
     pub fn new(source: Source) -> Request {
         Request {
             source,
+            relays: None,
             purpose: Purpose::Names,
             namespaces: Vec::new(),
             labels: String::new(),

@@ -1,10 +1,12 @@
 //! Lists, watches and their faults. Requests for a single object are in [`crate::write`].
 
 use std::future;
-use std::io;
+use std::io::{self, Write};
 use std::sync::Arc;
 use std::time::Duration;
 
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use http_body_util::channel::{Channel, Sender};
 use hyper::body::Bytes;
 use hyper::{Method, Response};
@@ -19,19 +21,34 @@ use crate::{Fault, Shared, review, write};
 
 /// Maximum number of bytes sent at once.
 const CHUNK: usize = 16 * 1024;
+/// Interval of bookmarks that are not sent.
+const NEVER: Duration = Duration::from_secs(3600);
+
+/// How a relay answers a request.
+#[derive(Clone, Copy)]
+pub(crate) struct Relaying {
+    /// Interval of the bookmarks.
+    pub(crate) heartbeat: Duration,
+    /// True if the client accepts compressed bodies.
+    pub(crate) accepts_gzip: bool,
+}
 
 /// Answers a request.
 pub(crate) async fn answer(
     method: &Method,
     query: Query,
     object: Value,
-    fault: Option<Fault>,
+    (fault, relaying): (Option<Fault>, Option<Relaying>),
     preferred: Format,
     shared: &Arc<Shared>,
 ) -> Reply {
     match fault {
         Some(Fault::Status(code, retry_after)) => return status(code, retry_after, "injected fault"),
         Some(Fault::Ahead) => return status(504, Some(1), "Timeout: Too large resource version: 9, current: 8"),
+        Some(Fault::Restored) => {
+            let message = "too old resource version: the API server has been restored from a backup or replaced";
+            return status(410, None, message);
+        }
         Some(Fault::Stall) => future::pending().await,
         _ => {}
     }
@@ -49,7 +66,7 @@ pub(crate) async fn answer(
         Err(error) => return status(400, None, &error.to_string()),
     };
     let format = preferred.of_kind(&kind);
-    let request = CollectionRequest { query, kind, selection, fault, format, shared: Arc::clone(shared) };
+    let request = CollectionRequest { query, kind, selection, fault, relaying, format, shared: Arc::clone(shared) };
     if request.query.is("watch") { request.watch() } else { request.list() }
 }
 
@@ -59,6 +76,7 @@ struct CollectionRequest {
     kind: String,
     selection: Selection,
     fault: Option<Fault>,
+    relaying: Option<Relaying>,
     format: Format,
     shared: Arc<Shared>,
 }
@@ -74,8 +92,7 @@ impl CollectionRequest {
         let after: Option<Key> = after.map(|(namespace, name)| (namespace.to_owned(), name.to_owned()));
         let store = &self.shared.lock().store;
         if number(version) > store.version {
-            let message = format!("Timeout: Too large resource version: {version}, current: {}", store.version);
-            return status(504, Some(1), &message);
+            return too_large(version, store.version);
         }
         let token_version = token.split_once('|').map(|(version, _)| number(version));
         if token_version.is_some_and(|version| version < store.compacted) {
@@ -84,8 +101,8 @@ impl CollectionRequest {
         let limit = self.query.parameter("limit").parse().unwrap_or_default();
         let span = Span { version: token_version.unwrap_or(store.version), after, limit };
         let page = store.page(&self.kind, &self.selection, &span, self.format);
-        let (sender, response) = begin(self.format.content_type(false));
-        tokio::spawn(BodyWriter { sender, fault: self.fault, sent: 0 }.send_all(page));
+        let (out, response) = self.begin(false);
+        tokio::spawn(out.send_all(page));
         Reply::Stream(response)
     }
 
@@ -99,8 +116,12 @@ impl CollectionRequest {
         if streaming != not_older_than || streaming && !bookmarks {
             return status(422, None, "sendInitialEvents needs resourceVersionMatch=NotOlderThan and bookmarks");
         }
-        let (sender, response) = begin(self.format.content_type(true));
-        let out = BodyWriter { sender, fault: self.fault, sent: 0 };
+        let (version, current) = (self.query.parameter("resourceVersion"), self.shared.lock().store.version);
+        // The real server accepts a watch from a version that it will have one day.
+        if number(version) > current && (streaming || self.relaying.is_some()) {
+            return too_large(version, current);
+        }
+        let (out, response) = self.begin(true);
         tokio::spawn(self.follow(out, streaming, bookmarks));
         Reply::Stream(response)
     }
@@ -117,16 +138,42 @@ impl CollectionRequest {
         if ends {
             return Some(());
         }
+        let mut beat = tokio::time::interval(self.relaying.map_or(NEVER, |relaying| relaying.heartbeat));
         loop {
             let (lines, next) = self.due(bookmarks, from);
             from.position = next;
             out.send(lines).await?;
             tokio::select! {
                 _ = changed.changed() => {}
+                _ = beat.tick(), if self.relaying.is_some() => {
+                    let (lines, next) = self.beat(bookmarks, from);
+                    from.position = next;
+                    out.send(lines).await?;
+                }
                 () = &mut end => break,
             }
         }
         Some(())
+    }
+
+    /// Returns what is due and the bookmark of a relay after it, unless it is silent.
+    fn beat(&self, bookmarks: bool, from: WatchPosition) -> (Vec<u8>, usize) {
+        let state = self.shared.lock();
+        if state.is_silent(&self.query.resource) {
+            return (Vec::new(), from.position);
+        }
+        let (mut lines, next) = state.store.events(&self.kind, &self.selection, bookmarks, from, self.format);
+        lines.extend(state.store.bookmark_event(&self.kind, &serde_json::json!({}), self.format));
+        (lines, next)
+    }
+
+    /// Begins a response.
+    fn begin(&self, is_watch: bool) -> (BodyWriter, Response<Body>) {
+        let (sender, channel) = Channel::new(1);
+        let compresses = self.relaying.is_some_and(|relaying| relaying.accepts_gzip);
+        let response = Response::builder().header("content-type", self.format.content_type(is_watch));
+        let response = if compresses { response.header("content-encoding", "gzip") } else { response };
+        (BodyWriter { sender, fault: self.fault, compresses, sent: 0 }, response.body(channel).unwrap())
     }
 
     /// Returns the initial events of a watch, and the position in the log where it continues.
@@ -157,9 +204,15 @@ impl CollectionRequest {
     }
 }
 
-fn begin(content_type: &str) -> (Sender<Bytes, io::Error>, Response<Body>) {
-    let (sender, channel) = Channel::new(1);
-    (sender, Response::builder().header("content-type", content_type).body(channel).unwrap())
+fn too_large(version: &str, current: u64) -> Reply {
+    status(504, Some(1), &format!("Timeout: Too large resource version: {version}, current: {current}"))
+}
+
+/// Compresses what is sent at once as a gzip member of its own.
+fn member(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
 }
 
 fn number(version: &str) -> u64 {
@@ -170,6 +223,7 @@ fn number(version: &str) -> u64 {
 struct BodyWriter {
     sender: Sender<Bytes, io::Error>,
     fault: Option<Fault>,
+    compresses: bool,
     sent: usize,
 }
 
@@ -180,6 +234,7 @@ impl BodyWriter {
 
     /// Sends bytes. Returns `None` if no more can be sent.
     async fn send(&mut self, bytes: Vec<u8>) -> Option<()> {
+        let bytes = if self.compresses && !bytes.is_empty() { member(&bytes) } else { bytes };
         let (most, pause) = match self.fault {
             Some(Fault::Slow(most, pause)) => (most, pause),
             _ => (CHUNK, Duration::ZERO),

@@ -54,6 +54,8 @@ pub enum Fault {
     Status(u16, Option<u32>),
     /// Rejects requests because their resource version is newer than the server's.
     Ahead,
+    /// Rejects requests because the storage was restored, like a relay that has seen it.
+    Restored,
     /// Accepts requests and never answers.
     Stall,
     /// Rejects streaming lists, like a server with the feature disabled.
@@ -90,6 +92,10 @@ pub struct ReceivedRequest {
     pub authorization: String,
     /// `Accept` header; empty if absent.
     pub accept: String,
+    /// `Accept-Encoding` header; empty if absent.
+    pub accept_encoding: String,
+    /// `Portolan-Profile` header, which clients send to relays; empty if absent.
+    pub profile: String,
     /// True if the client presented a certificate.
     pub certificate: bool,
     /// Time of arrival.
@@ -156,6 +162,8 @@ struct State {
     /// Documents at paths that are not those of objects.
     documents: BTreeMap<String, Value>,
     json_only: bool,
+    /// Interval of the bookmarks, for a relay.
+    heartbeat: Option<Duration>,
     down: bool,
     /// Numbers of the open connections.
     connections: BTreeSet<u64>,
@@ -337,6 +345,12 @@ impl FakeApi {
     /// [`Fault::Stall`] for the path holds it back.
     pub fn put_document(&self, path: &str, document: Value) {
         self.change(|state| state.documents.insert(path.to_owned(), document));
+    }
+
+    /// Behaves like a relay from now on: sends a bookmark on each watch at this interval, compresses for clients that
+    /// accept it, and rejects watches from a resource version that it does not have yet.
+    pub fn act_as_relay(&self, heartbeat: Duration) {
+        self.change(|state| state.heartbeat = Some(heartbeat));
     }
 
     /// Serves only JSON from now on, like a server without protobuf.

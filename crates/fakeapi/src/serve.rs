@@ -17,7 +17,7 @@ use tokio::net::TcpStream;
 use tokio::sync::{oneshot, watch};
 use tokio_rustls::TlsAcceptor;
 
-use crate::answer::answer;
+use crate::answer::{Relaying, answer};
 use crate::format::Format;
 use crate::query::Query;
 use crate::reply::{Body, Reply, status, whole};
@@ -123,10 +123,17 @@ async fn request_answer(request: Request<Incoming>, certificate: bool, shared: &
     reply(request, certificate, preferred, shared).await.response(preferred)
 }
 
+/// Returns false for a request for keys that does not accept a set of keys, as the real server does.
+fn accepts(request: &Request<Incoming>, path: &str) -> bool {
+    let accept = header_of(request, header::ACCEPT);
+    path != "/openid/v1/jwks" || ["application/jwk-set+json", "*/*"].iter().any(|known| accept.contains(known))
+}
+
 async fn reply(request: Request<Incoming>, certificate: bool, preferred: Format, shared: &Arc<Shared>) -> Reply {
     let document = shared.lock().document(request.uri().path());
     match document {
         Some((_, Some(Fault::Stall))) => future::pending().await,
+        Some(_) if !accepts(&request, request.uri().path()) => return status(406, None, "Not Acceptable"),
         Some((document, _)) => return whole(200, document),
         None => {}
     }
@@ -139,10 +146,13 @@ async fn reply(request: Request<Incoming>, certificate: bool, preferred: Format,
         query: query.parameters.clone(),
         authorization: header_of(&request, header::AUTHORIZATION).to_owned(),
         accept: header_of(&request, header::ACCEPT).to_owned(),
+        accept_encoding: header_of(&request, header::ACCEPT_ENCODING).to_owned(),
+        profile: header_of(&request, HeaderName::from_static("portolan-profile")).to_owned(),
         certificate,
         at: std::time::Instant::now(),
     };
     let (method, authorization) = (request.method().clone(), seen.authorization.clone());
+    let accepts_gzip = seen.accept_encoding.contains("gzip");
     // If the client disconnects while it sends the object, the body is empty and the request is invalid.
     let object = if matches!(method, Method::POST | Method::PUT) {
         let bytes = request.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
@@ -153,16 +163,17 @@ async fn reply(request: Request<Incoming>, certificate: bool, preferred: Format,
     } else {
         serde_json::Value::Null
     };
-    let (fault, token) = {
+    let (fault, token, heartbeat) = {
         let mut state = shared.lock();
         state.seen.push(seen);
-        (state.next_fault(&query.resource), state.token.clone())
+        (state.next_fault(&query.resource), state.token.clone(), state.heartbeat)
     };
     shared.activity.notify_all();
     if token.is_some_and(|token| authorization != format!("Bearer {token}")) {
         return status(401, None, "Unauthorized");
     }
-    answer(&method, query, object, fault, preferred, shared).await
+    let relaying = heartbeat.map(|heartbeat| Relaying { heartbeat, accepts_gzip });
+    answer(&method, query, object, (fault, relaying), preferred, shared).await
 }
 
 /// Returns a header; empty if absent.

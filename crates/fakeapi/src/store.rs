@@ -233,7 +233,7 @@ impl Store {
         objects.map(|(key, object)| (key, object.as_ref())).filter(|(_, object)| selection.matches(object))
     }
 
-    fn bookmark_event(&self, kind: &str, annotations: &Value, format: Format) -> Vec<u8> {
+    pub(crate) fn bookmark_event(&self, kind: &str, annotations: &Value, format: Format) -> Vec<u8> {
         let version = self.version.to_string();
         let metadata = json!({ "resourceVersion": version, "annotations": annotations });
         format.event(kind, "BOOKMARK", &json!({ "kind": kind, "metadata": metadata }))

@@ -1,26 +1,26 @@
 //! HTTP requests to an API server. All watches of a subscription share one client, which is rebuilt when it seems to be
 //! at fault, for example after credentials have been rotated.
 
-use cluster::{Source, Spec};
+use cluster::{RateLimit, Relays, Source, Spec};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Duration;
 
 use http::header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER, USER_AGENT};
 use http::{HeaderMap, Request};
-use http_body_util::{BodyExt, Limited};
 use kube::Client;
 use kube::Config;
 use kube::client::Body;
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout};
 
+use crate::body::ResponseBody;
 use crate::credentials::{self, HttpVersion};
 use crate::decode::{Encoding, Status};
 use crate::failure::{ApiError, connection_problem};
 use crate::meter::Meter;
 use crate::rate_limit::{Permit, RateLimiter};
-use crate::{ClientError, Timing};
+use crate::{ClientError, SetupError, Timing};
 
 /// Maximum number of bytes read from the body of an error response.
 const PROBLEM_MAX: usize = 64 * 1024;
@@ -30,13 +30,16 @@ const PROBLEM_TIME: Duration = Duration::from_secs(5);
 /// Kubernetes clients recognize this error by its text.
 const AHEAD: &str = "Too large resource version";
 
+/// Text in the message of a 410 response of a relay that has seen that the storage of the API server was restored.
+pub(crate) const RESTORED: &str = "has been restored";
+
 /// Maximum number of watches on one HTTP/2 connection. API servers accept 100 requests in flight
 /// (`--http2-max-streams-per-connection`); lists and checks need room beside the watches.
 const WATCHES_MAX: usize = 50;
 
-/// One API server.
+/// One API server, or relays behind one address.
 pub(crate) struct Api {
-    source: Source,
+    origin: Origin,
     version: HttpVersion,
     timing: Rc<Timing>,
     meter: Rc<Meter>,
@@ -49,9 +52,16 @@ pub(crate) struct Api {
     limiter: RateLimiter,
 }
 
+/// Configuration of an [`Api`], which is read again for each client.
+#[derive(Clone)]
+enum Origin {
+    Server(Source),
+    Relay { relays: Relays, url: String },
+}
+
 /// Successful response whose body has not been read yet.
 pub(crate) struct Response {
-    pub(crate) body: Body,
+    pub(crate) body: ResponseBody,
     pub(crate) encoding: Encoding,
     /// Counts the request as in flight until dropped.
     pub(crate) permit: Permit,
@@ -59,11 +69,38 @@ pub(crate) struct Response {
 
 impl Api {
     pub(crate) fn new(request: &cluster::Request, config: &Config, timing: Rc<Timing>, meter: Rc<Meter>) -> Api {
+        let version = version_for(&request.watches());
+        let origin = Origin::Server(request.source.clone());
+        Api::with((origin, version), config, request.rate_limit, timing, meter)
+    }
+
+    /// Creates the client of relays behind a URL. The rate limit of the API server does not apply to them.
+    ///
+    /// # Errors
+    /// A problem of the configuration.
+    pub(crate) fn relay(
+        (relays, url): (&Relays, &str),
+        request: &cluster::Request,
+        timing: &Timing,
+        meter: &Rc<Meter>,
+    ) -> Result<Api, SetupError> {
+        let config = credentials::relay(relays, url)?;
+        let origin = Origin::Relay { relays: relays.clone(), url: url.to_owned() };
+        let (version, timing) = (version_for(&request.watches()), Rc::new(timing.of_relay()));
+        Ok(Api::with((origin, version), &config, RateLimit::default(), timing, Rc::clone(meter)))
+    }
+
+    fn with(
+        (origin, version): (Origin, HttpVersion),
+        config: &Config,
+        rate_limit: RateLimit,
+        timing: Rc<Timing>,
+        meter: Rc<Meter>,
+    ) -> Api {
         let (host, url) = (credentials::host(config), credentials::server_url(config));
         let (making, client, distrusted) = (Mutex::new(()), RefCell::default(), Cell::new(false));
-        let (source, limiter) = (request.source.clone(), RateLimiter::new(request.rate_limit));
-        let version = version_for(&request.watches());
-        Api { source, version, timing, meter, host, url, making, client, distrusted, limiter }
+        let limiter = RateLimiter::new(rate_limit);
+        Api { origin, version, timing, meter, host, url, making, client, distrusted, limiter }
     }
 
     /// Sends a GET request for a path with a query. `accept` lists the acceptable media types.
@@ -85,7 +122,8 @@ impl Api {
         let status = response.as_ref().ok().and_then(|response| Some(response.as_ref().ok()?.status().as_u16()));
         self.meter.request(&self.host, status, start.elapsed());
         let response = response.map_err(|_| ApiError::Unanswered(self.timing.response))?;
-        read(response.map_err(|error| ApiError::Connection(connection_problem(&error)))?, permit).await
+        let response = response.map_err(|error| ApiError::Connection(connection_problem(&error)))?;
+        read(response, permit, matches!(self.origin, Origin::Relay { .. })).await
     }
 
     /// URL of the API server.
@@ -97,6 +135,12 @@ impl Api {
     /// [`Timing::client_min`].
     pub(crate) fn distrust(&self) {
         self.distrusted.set(true);
+    }
+
+    /// Uses new connections for the next requests, unless this has happened since a request was sent at a time. They
+    /// may lead to another server behind the same address.
+    pub(crate) fn reconnect(&self, asked: Instant) {
+        self.client.borrow_mut().take_if(|(_, made)| *made <= asked);
     }
 
     async fn client(&self) -> Result<Client, ApiError> {
@@ -124,9 +168,13 @@ impl Api {
 
     /// Builds a client on a blocking thread, because this reads files and may run a credential plugin.
     async fn make(&self) -> Result<Client, ClientError> {
-        let (source, timing, version) = (self.source.clone(), (*self.timing).clone(), self.version);
+        let (origin, timing, version) = (self.origin.clone(), (*self.timing).clone(), self.version);
         let making = tokio::task::spawn_blocking(move || {
-            let config = credentials::config(&source).map_err(|error| ClientError::Setup(Box::new(error)))?;
+            let config = match &origin {
+                Origin::Server(source) => credentials::config(source),
+                Origin::Relay { relays, url } => credentials::relay(relays, url),
+            };
+            let config = config.map_err(|error| ClientError::Setup(Box::new(error)))?;
             credentials::client(&config, &timing, version)
         });
         making.await.map_err(ClientError::Thread)?
@@ -140,14 +188,19 @@ fn version_for(spec: &Spec) -> HttpVersion {
     if is_one_connection_enough { HttpVersion::Best } else { HttpVersion::One }
 }
 
-async fn read(response: http::Response<Body>, permit: Permit) -> Result<Response, ApiError> {
+async fn read(response: http::Response<Body>, permit: Permit, is_relay: bool) -> Result<Response, ApiError> {
     let (head, body) = response.into_parts();
+    if is_relay && head.status.as_u16() == 410 {
+        let message = message(&head.headers, body).await;
+        return Err(if message.contains(RESTORED) { ApiError::Restored } else { ApiError::Gone });
+    }
     if !head.status.is_success() {
         return Err(problem(head.status.as_u16(), &head.headers, body).await);
     }
     let content_type = content_type(&head.headers);
     let unknown =
         || ApiError::Unexpected(format!("unexpected content type `{content_type}`; expected JSON or protobuf"));
+    let body = ResponseBody::new(body, &head.headers);
     Ok(Response { body, encoding: Encoding::of(content_type).ok_or_else(unknown)?, permit })
 }
 
@@ -161,15 +214,19 @@ pub(crate) async fn problem(code: u16, headers: &HeaderMap, body: Body) -> ApiEr
         return ApiError::Gone;
     }
     let seconds = headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
-    let body = timeout(PROBLEM_TIME, Limited::new(body, PROBLEM_MAX).collect()).await;
-    let bytes = body.ok().and_then(Result::ok).map(http_body_util::Collected::to_bytes).unwrap_or_default();
-    let status = Encoding::of(content_type(headers)).and_then(|encoding| Status::read(encoding, &bytes));
-    let message = match status {
-        Some(status) => status.message,
-        None => String::from_utf8_lossy(&bytes).lines().next().unwrap_or_default().chars().take(200).collect(),
-    };
+    let message = message(headers, body).await;
     if code == 504 && message.contains(AHEAD) {
         return ApiError::Ahead;
     }
     ApiError::Status { code, message, retry_after: seconds.map(Duration::from_secs) }
+}
+
+/// Reads the message of an error response.
+async fn message(headers: &HeaderMap, body: Body) -> String {
+    let bytes = ResponseBody::new(body, headers).rest(PROBLEM_MAX, PROBLEM_TIME).await;
+    let status = Encoding::of(content_type(headers)).and_then(|encoding| Status::read(encoding, &bytes));
+    match status {
+        Some(status) => status.message,
+        None => String::from_utf8_lossy(&bytes).lines().next().unwrap_or_default().chars().take(200).collect(),
+    }
 }

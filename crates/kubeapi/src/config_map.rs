@@ -123,7 +123,7 @@ impl ConfigMap {
     /// # Errors
     /// The request failed.
     pub async fn read(&self) -> Result<Option<Data>, ReadError> {
-        let response = async { self.read_list(self.api.get(&self.path, JSON).await?.body).await };
+        let response = async { self.read_list(self.api.get(&self.path, JSON).await?.body.into_plain()).await };
         response.await.map(|(data, _)| data).map_err(ReadError)
     }
 
@@ -220,13 +220,16 @@ impl<E: FnMut(Option<Data>)> Source for Follower<E> {
         self.reading = None;
         let ConfigMap { api, path, timing, .. } = &self.map;
         self.reading = Some(match request {
-            Request::Watch { position } | Request::Check { position } => {
+            Request::Watch { position } | Request::Check { position } | Request::Confirm { position } => {
                 let seconds = timing.watch.as_secs();
                 let watch = format!("watch=1&allowWatchBookmarks=true&timeoutSeconds={seconds}");
-                let body = api.get(&format!("{path}&{watch}&resourceVersion={position}"), JSON).await?.body;
+                let body =
+                    api.get(&format!("{path}&{watch}&resourceVersion={position}"), JSON).await?.body.into_plain();
                 Reading::Watch { body, lines: Lines::default(), failure: None }
             }
-            Request::Page { .. } | Request::Stream => Reading::List(api.get(path, JSON).await?.body),
+            Request::Page { .. } | Request::Stream { .. } => {
+                Reading::List(api.get(path, JSON).await?.body.into_plain())
+            }
         });
         Ok(())
     }

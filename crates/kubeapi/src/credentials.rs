@@ -8,8 +8,9 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use cluster::{Source, Tls};
-use http::Uri;
+use cluster::{Relays, Source, Tls};
+use http::header::ACCEPT_ENCODING;
+use http::{HeaderName, HeaderValue, Uri};
 use hyper_rustls::{FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client as HttpClient;
 use hyper_util::client::legacy::connect::HttpConnector;
@@ -41,6 +42,12 @@ const AHEAD_MAX: [u32; 2] = [512 * 1024, 1024 * 1024];
 /// Interval between HTTP/2 pings, also while nothing is requested, and timeout for their answers. A dead connection is
 /// detected within 15 s.
 const PING: [Duration; 2] = [Duration::from_secs(10), Duration::from_secs(5)];
+
+/// Header with the form of objects that a relay may send: with the fields that answers need, and no others.
+const PROFILE: (HeaderName, HeaderValue) =
+    (HeaderName::from_static("portolan-profile"), HeaderValue::from_static("dns-1"));
+/// Compression that a relay may use. It compresses once for all its clients.
+const COMPRESSION: (HeaderName, HeaderValue) = (ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
 
 /// HTTP version of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,6 +106,23 @@ pub(crate) fn config(source: &Source) -> Result<Config, SetupError> {
         Source::Endpoint { url, tls } => endpoint(url, tls.as_ref()),
         Source::Manifests(_) => Err(SetupError::NotInCluster("manifests have no API server".to_owned())),
     }?;
+    check(&config)?;
+    Ok(config)
+}
+
+/// Returns the configuration of a relay: TLS with a pinned CA, and a token.
+///
+/// # Errors
+/// Unreadable CA certificates, or a URL that is not one of HTTPS.
+pub(crate) fn relay(relays: &Relays, text: &str) -> Result<Config, SetupError> {
+    let mut config = Config::new(url(text)?);
+    if !is_https(&config) {
+        return Err(SetupError::Url { url: text.to_owned(), reason: "a relay needs https".to_owned() });
+    }
+    config.auth_info.token_file = Some(relays.token.to_string_lossy().into_owned());
+    config.tls_server_name.clone_from(&relays.server_name);
+    config.headers = vec![PROFILE, COMPRESSION];
+    trust(&mut config, relays.authority.clone());
     check(&config)?;
     Ok(config)
 }

@@ -8,6 +8,7 @@ use listwatch::{Failure, FailureKind};
 use crate::ClientError;
 use crate::causes::causes;
 use crate::decode::OutOfSyncError;
+use crate::gzip::GzipError;
 
 /// Error of a list or a watch.
 #[derive(Debug)]
@@ -17,6 +18,10 @@ pub(crate) enum ApiError {
     /// The server does not have the resource version yet, although it was known before: etcd was restored from a
     /// backup, or another server answers that lags behind. A new list is needed.
     Ahead,
+    /// A relay sent an older list or event than the ones that are known.
+    Older,
+    /// The storage of the API server was restored from a backup, and does not have the known resource version.
+    Restored,
     /// The server responded with an error status.
     Status { code: u16, message: String, retry_after: Option<Duration> },
     /// The server is unreachable, or the connection broke.
@@ -31,6 +36,8 @@ pub(crate) enum ApiError {
     Cut,
     /// A watch ended right after it started without an event, or a streaming list ended before its final bookmark.
     Short,
+    /// The compressed response cannot be decompressed.
+    Gzip(GzipError),
     /// The response is not what the request asked for.
     Unexpected(String),
     /// The snapshot lacks events, so that a new one needs a new list.
@@ -39,9 +46,11 @@ pub(crate) enum ApiError {
 
 impl ApiError {
     /// All values of [`ApiError::label`].
-    pub(crate) const LABELS: [&str; 15] = [
+    pub(crate) const LABELS: [&str; 18] = [
         "gone",
         "ahead",
+        "older",
+        "restored",
         "unauthorized",
         "forbidden",
         "not_found",
@@ -53,6 +62,7 @@ impl ApiError {
         "silent",
         "cut",
         "short",
+        "gzip",
         "unexpected",
         "snapshot",
     ];
@@ -62,6 +72,8 @@ impl ApiError {
         match self {
             ApiError::Gone => "gone",
             ApiError::Ahead => "ahead",
+            ApiError::Older => "older",
+            ApiError::Restored => "restored",
             ApiError::Status { code: 401, .. } => "unauthorized",
             ApiError::Status { code: 403, .. } => "forbidden",
             ApiError::Status { code: 404, .. } => "not_found",
@@ -73,6 +85,7 @@ impl ApiError {
             ApiError::Unanswered(_) | ApiError::Silent(_) => "silent",
             ApiError::Cut => "cut",
             ApiError::Short => "short",
+            ApiError::Gzip(_) => "gzip",
             ApiError::Unexpected(_) => "unexpected",
             ApiError::Unrecorded => "snapshot",
         }
@@ -87,7 +100,8 @@ impl ApiError {
     pub(crate) const fn classify(&self) -> Failure {
         let kind = match self {
             ApiError::Gone | ApiError::Unrecorded => FailureKind::Expired,
-            ApiError::Ahead => FailureKind::Ahead,
+            ApiError::Ahead | ApiError::Older => FailureKind::Ahead,
+            ApiError::Restored => FailureKind::Restored,
             ApiError::Status { code: 400 | 422, .. } => FailureKind::Unsupported,
             ApiError::Status { code: 403, .. } => FailureKind::Forbidden,
             ApiError::Status { code: 404, .. } => FailureKind::Unknown,
@@ -95,7 +109,9 @@ impl ApiError {
             ApiError::Connection(_) => FailureKind::Disconnected,
             ApiError::Credentials(_) => FailureKind::NotSent,
             ApiError::Unanswered(_) | ApiError::Silent(_) => FailureKind::Silent,
-            ApiError::Status { .. } | ApiError::Cut | ApiError::Short | ApiError::Unexpected(_) => FailureKind::Other,
+            ApiError::Status { .. } | ApiError::Cut | ApiError::Short | ApiError::Gzip(_) | ApiError::Unexpected(_) => {
+                FailureKind::Other
+            }
         };
         let (is_transient, retry_after) = (self.is_transient(), self.retry_after());
         Failure { kind, reason: (0, self.label()), is_transient, retry_after }
@@ -103,7 +119,10 @@ impl ApiError {
 
     /// Returns true if the next attempt is likely to succeed, since connections break now and then.
     const fn is_transient(&self) -> bool {
-        matches!(self, ApiError::Connection(_) | ApiError::Silent(_) | ApiError::Cut | ApiError::Short)
+        matches!(
+            self,
+            ApiError::Connection(_) | ApiError::Silent(_) | ApiError::Cut | ApiError::Short | ApiError::Ahead
+        )
     }
 
     /// Returns the duration of the `Retry-After` header.
@@ -123,6 +142,8 @@ impl fmt::Display for ApiError {
         match self {
             ApiError::Gone => out.write_str("the resource version has expired (410)"),
             ApiError::Ahead => out.write_str("the API server does not have the known resource version yet"),
+            ApiError::Older => out.write_str("the relay has sent an older list or event than the known ones"),
+            ApiError::Restored => out.write_str("the storage of the API server was restored from a backup"),
             ApiError::Status { code, message, .. } if message.is_empty() => write!(out, "the API server says {code}"),
             ApiError::Status { code, message, .. } => write!(out, "the API server says {code}: {message}"),
             ApiError::Connection(problem) => write!(out, "no connection to the API server: {problem}"),
@@ -132,6 +153,7 @@ impl fmt::Display for ApiError {
             ApiError::Cut => out.write_str("the answer of the API server ended in the middle"),
             ApiError::Short => out.write_str("the API server ended the watch at once"),
             ApiError::Unrecorded => out.write_str("the snapshot lacks events and begins again"),
+            ApiError::Gzip(problem) => write!(out, "the answer of the relay cannot be decompressed: {problem}"),
             ApiError::Unexpected(problem) => write!(out, "the answer of the API server is not understood: {problem}"),
         }
     }

@@ -7,10 +7,11 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use cluster::{Kind, Request, Watch};
+use host::boxed;
 use tokio::task::{AbortHandle, JoinSet};
 use tracing::warn;
 
-use crate::api::Api;
+use crate::servers::Servers;
 use crate::target::Target;
 use crate::watch::{Shared, Sink, Watcher};
 use crate::{LOG, Timing};
@@ -24,7 +25,7 @@ const NAMESPACES: usize = 0;
 
 /// Keeps the set of running watches in sync with the selected namespaces.
 pub(crate) struct Follower {
-    api: Rc<Api>,
+    servers: Rc<Servers>,
     shared: Rc<Shared>,
     request: Request,
     timing: Rc<Timing>,
@@ -36,9 +37,9 @@ pub(crate) struct Follower {
 }
 
 impl Follower {
-    pub(crate) fn new(api: &Rc<Api>, shared: &Rc<Shared>, request: &Request, timing: &Rc<Timing>) -> Follower {
+    pub(crate) fn new(servers: &Rc<Servers>, shared: &Rc<Shared>, request: &Request, timing: &Rc<Timing>) -> Follower {
         Follower {
-            api: Rc::clone(api),
+            servers: Rc::clone(servers),
             shared: Rc::clone(shared),
             request: request.clone(),
             timing: Rc::clone(timing),
@@ -112,7 +113,8 @@ impl Follower {
     fn widen(&mut self, namespaces: usize) {
         warn!(
             target: LOG,
-            "{namespaces} namespaces are selected, more than {NAMESPACES_MAX}: watching everything instead of each of them"
+            "{namespaces} namespaces are selected, more than {NAMESPACES_MAX}: \
+             watching everything instead of each of them"
         );
         self.shared.meter.widened();
         self.watch_everything();
@@ -126,7 +128,7 @@ impl Follower {
     fn watch(&mut self, watch: &Watch) {
         let number = self.shared.reducer.borrow_mut().open(watch);
         let sink = Sink::new(&self.shared, number, watch);
-        let make = || Watcher::new(&self.api, Target::new(watch, &self.request), sink, &self.timing);
-        self.running.entry(number).or_insert_with(|| self.tasks.spawn_local(make().run()));
+        let make = || Watcher::new(&self.servers, Target::new(watch, &self.request), sink, &self.timing);
+        self.running.entry(number).or_insert_with(|| self.tasks.spawn_local(boxed(make().run())));
     }
 }

@@ -34,6 +34,16 @@ struct Watch {
     proof: Proof,
     /// First failure of this outage, and the last error.
     failing: Option<(Instant, String)>,
+    /// Server that the watch uses, if there are relays.
+    server: Option<UsedServer>,
+}
+
+/// Server that a watch uses.
+#[derive(Clone)]
+struct UsedServer {
+    is_relay: bool,
+    url: String,
+    since: Instant,
 }
 
 /// Last time at which the objects of a watch were known to be current.
@@ -66,6 +76,9 @@ pub struct ResourceHealth {
     pub view_age: Option<Duration>,
     /// Time since the first failure of this outage, and the last error, for the watch that has failed longest.
     pub failing: Option<(Duration, String)>,
+    /// URL of the relay or API server that is used, and for how long, if there are relays. Of several watches, the one
+    /// that changed last.
+    pub server: Option<(String, Duration)>,
 }
 
 impl ViewHealth {
@@ -90,6 +103,14 @@ impl ViewHealth {
         let (now, watches) = ((self.clock)(), self.lock());
         let watched = watches.open.values().filter(|watch| is_meant(watch.kind));
         watched.filter_map(|watch| watch.view_age(now)).max()
+    }
+
+    /// Returns the number of watches that use a relay, or the API server. `None` without relays.
+    pub(crate) fn users(&self, of_relay: bool) -> Option<usize> {
+        let watches = self.lock();
+        let mut used = watches.open.values().filter_map(|watch| watch.server.as_ref()).peekable();
+        used.peek()?;
+        Some(used.filter(|server| server.is_relay == of_relay).count())
     }
 
     /// Returns the health by kind.
@@ -125,7 +146,9 @@ impl ViewHealth {
         let mut watches = self.lock();
         let number = watches.next;
         watches.next += 1;
-        watches.open.insert(number, Watch { kind, began, heard: None, proof: Proof::Missing, failing: None });
+        watches
+            .open
+            .insert(number, Watch { kind, began, heard: None, proof: Proof::Missing, failing: None, server: None });
         WatchHealth { view: Arc::clone(self), number }
     }
 
@@ -159,7 +182,12 @@ impl Watch {
             silent: self.silent(now),
             view_age: self.view_age(now),
             failing: self.failing(now),
+            server: self.server(now),
         }
+    }
+
+    fn server(&self, now: Instant) -> Option<(String, Duration)> {
+        self.server.as_ref().map(|server| (server.url.clone(), now.since(server.since)))
     }
 
     /// Adds a further watch of the same kind.
@@ -171,6 +199,11 @@ impl Watch {
         let failing = self.failing(now);
         if length(&failing) > length(&known.failing) {
             known.failing = failing;
+        }
+        if let (Some(server), Some(other)) = (self.server(now), &mut known.server)
+            && server.1 < other.1
+        {
+            *other = server;
         }
     }
 }
@@ -221,6 +254,14 @@ impl WatchHealth {
         self.change(|watch, now| {
             let since = watch.failing.take().map_or(now, |(since, _)| since);
             watch.failing = Some((since, error.to_string()));
+        });
+    }
+
+    /// Records that the watch uses a relay or the API server.
+    pub(crate) fn uses(&self, url: &str, is_relay: bool) {
+        self.change(|watch, now| match &watch.server {
+            Some(server) if server.url == url => {}
+            _ => watch.server = Some(UsedServer { is_relay, url: url.to_owned(), since: now }),
         });
     }
 

@@ -130,6 +130,12 @@ static RECEIVED: Metric = Metric {
     kind: Kind::Counter,
     labels: &["resource"],
 };
+static WATCHES: Metric = Metric {
+    name: "portolan_kubernetes_watches",
+    help: "Watches by the server that they use, `relay` or `server`, if *kubernetes* has `relays`.",
+    kind: Kind::Gauge,
+    labels: &["server"],
+};
 static SNAPSHOT_ERRORS: Metric = Metric {
     name: "portolan_kubernetes_snapshot_errors_total",
     help: "Failures to write the snapshot: to append an event, or to replace the file.",
@@ -138,7 +144,7 @@ static SNAPSHOT_ERRORS: Metric = Metric {
 };
 
 /// All metrics of this crate, for the documentation.
-pub static METRICS: [&Metric; 16] = [
+pub static METRICS: [&Metric; 17] = [
     &PROGRAMMING,
     &PROGRAMMING_OF_ALL,
     &REQUESTS,
@@ -151,6 +157,7 @@ pub static METRICS: [&Metric; 16] = [
     &SYNC_AGE,
     &VIEW_AGE,
     &RECEIVED,
+    &WATCHES,
     &WIDENED,
     &OBJECT_ERRORS,
     &MANIFEST_ERRORS,
@@ -181,6 +188,10 @@ impl Meter {
         for resource in Target::RESOURCES {
             let views = Arc::clone(&views);
             registry.gauge(&VIEW_AGE, &[resource], move || age_of(&views, resource));
+        }
+        for (server, is_relay) in [("relay", true), ("server", false)] {
+            let views = Arc::clone(&views);
+            registry.gauge(&WATCHES, &[server], move || users(&views, is_relay));
         }
         Meter { registry: Arc::clone(registry), counters: registry.counters(), failing, logged: Cell::new(0), views }
     }
@@ -290,6 +301,13 @@ fn age_of(views: &Views, resource: &str) -> Option<f64> {
     let views: Vec<Arc<ViewHealth>> = lock(views).iter().filter_map(Weak::upgrade).collect();
     let ages = views.iter().filter_map(|view| view.age_of(|kind| Target::resource_of(kind) == resource));
     ages.max().map(|age| age.as_secs_f64())
+}
+
+/// Returns the number of watches of all subscriptions that use a relay, or the API server.
+fn users(views: &Views, of_relay: bool) -> Option<f64> {
+    let views: Vec<Arc<ViewHealth>> = lock(views).iter().filter_map(Weak::upgrade).collect();
+    let users = views.iter().filter_map(|view| view.users(of_relay));
+    users.map(|users| u32::try_from(users).unwrap_or(u32::MAX)).reduce(u32::saturating_add).map(f64::from)
 }
 
 fn lock(views: &Views) -> MutexGuard<'_, Vec<Weak<ViewHealth>>> {

@@ -57,22 +57,37 @@ impl Reader {
     /// # Errors
     /// No connection, a status other than 2xx, or a response that is too long.
     pub async fn get(&self, path: &str, bytes_max: usize) -> Result<Document, ReadError> {
-        self.send(Method::GET, path, Vec::new(), bytes_max).await.map_err(ReadError)
+        self.get_as(JSON, path, bytes_max).await
+    }
+
+    /// Requests a document of another media type that is JSON, such as a set of keys.
+    ///
+    /// # Errors
+    /// The errors of [`Reader::get`].
+    pub async fn get_as(&self, accept: &'static str, path: &str, bytes_max: usize) -> Result<Document, ReadError> {
+        self.send(Method::GET, accept, path, Vec::new(), bytes_max).await.map_err(ReadError)
     }
 
     /// Posts JSON text to a path, as reviews need it. Refuses a response of more than `bytes_max` bytes.
     ///
     /// # Errors
-    /// As [`Reader::get`].
+    /// The errors of [`Reader::get`].
     pub async fn post(&self, path: &str, json: Vec<u8>, bytes_max: usize) -> Result<Document, ReadError> {
-        self.send(Method::POST, path, json, bytes_max).await.map_err(ReadError)
+        self.send(Method::POST, JSON, path, json, bytes_max).await.map_err(ReadError)
     }
 
-    async fn send(&self, method: Method, path: &str, json: Vec<u8>, bytes_max: usize) -> Result<Document, ApiError> {
+    async fn send(
+        &self,
+        method: Method,
+        accept: &'static str,
+        path: &str,
+        json: Vec<u8>,
+        bytes_max: usize,
+    ) -> Result<Document, ApiError> {
         let request = Request::builder()
             .method(method)
             .uri(path)
-            .header(ACCEPT, JSON)
+            .header(ACCEPT, accept)
             .header(CONTENT_TYPE, JSON)
             .header(USER_AGENT, concat!("portolan/", env!("CARGO_PKG_VERSION")))
             .body(Body::from(json))

@@ -6,16 +6,17 @@ use std::rc::Rc;
 use std::sync::{Arc, Weak};
 
 use cluster::{Index, Reducer, Request, Source};
+use host::boxed;
 use metrics::Registry;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
 use crate::age::AgeLimit;
 use crate::announce::announce;
-use crate::api::Api;
 use crate::follow::Follower;
 use crate::health::ViewHealth;
 use crate::meter::Meter;
+use crate::servers::{self, Servers};
 use crate::snapshot::{self, Journal, Restored};
 use crate::target::Target;
 use crate::watch::{Shared, Sink, Watcher};
@@ -41,6 +42,7 @@ pub struct Subscription {
 /// # Errors
 /// A problem that does not go away without a change of configuration.
 pub fn check(request: &Request) -> Result<Vec<String>, SetupError> {
+    request.relays.iter().try_for_each(servers::check)?;
     match &request.source {
         Source::Manifests(paths) => Ok(on_disk::Manifests::new(paths, request)?.mistakes()),
         Source::InCluster => Ok(Vec::new()),
@@ -94,14 +96,15 @@ impl Subscriber {
         };
         let (held, dropped) = oneshot::channel();
         let Started { index, health, source, tasks } = started;
-        tokio::task::spawn_local(until_dropped(tasks, dropped));
+        tokio::task::spawn_local(boxed(until_dropped(tasks, dropped)));
         let subscription = Arc::new(Subscription { index, request, health, source, _held: held });
         self.given.borrow_mut().push(Arc::downgrade(&subscription));
         Ok(subscription)
     }
 
     fn start_watches(&self, request: &Request) -> Result<Started, SetupError> {
-        let config = credentials::config(&request.source)?;
+        let servers = Rc::new(Servers::new(request, &self.timing, &self.meter)?);
+        let url = servers.first().url().to_owned();
         let spec = request.watches();
         let health = self.health();
         let journal = request.snapshot.as_ref().map(|file| Journal::new(file, request, &self.meter, &health));
@@ -118,27 +121,25 @@ impl Subscriber {
             shared = shared.with_snapshot(journal, resumable);
         }
         let shared = Rc::new(shared);
-        let (timing, meter) = (Rc::clone(&self.timing), Rc::clone(&self.meter));
-        let api = Rc::new(Api::new(request, &config, timing, meter));
         let mut tasks = JoinSet::new();
-        tasks.spawn_local(announce(Arc::clone(&index), api.url().to_owned()));
+        tasks.spawn_local(boxed(announce(Arc::clone(&index), url.clone())));
         if let Some(journal) = journal {
             let listing = Rc::clone(&shared);
-            tasks.spawn_local(snapshot::keep(journal, self.timing.snapshot, move || listing.list_all()));
+            tasks.spawn_local(boxed(snapshot::keep(journal, self.timing.snapshot, move || listing.list_all())));
         }
         if let Some(stale_after) = request.stale_after {
-            let limit = AgeLimit { stale_after, look: self.timing.age, url: api.url().to_owned() };
-            tasks.spawn_local(limit.run(Arc::clone(&index), Arc::clone(&shared.health)));
+            let limit = AgeLimit { stale_after, look: self.timing.age, url: url.clone() };
+            tasks.spawn_local(boxed(limit.run(Arc::clone(&index), Arc::clone(&shared.health))));
         }
         for (position, watch) in spec.watches.iter().enumerate() {
             let sink = Sink::new(&shared, position, watch);
-            let watcher = Watcher::new(&api, Target::new(watch, request), sink, &self.timing);
-            tasks.spawn_local(watcher.run());
+            let watcher = Watcher::new(&servers, Target::new(watch, request), sink, &self.timing);
+            tasks.spawn_local(boxed(watcher.run()));
         }
         if !spec.followed.is_empty() {
-            tasks.spawn_local(Follower::new(&api, &shared, request, &self.timing).run());
+            tasks.spawn_local(boxed(Follower::new(&servers, &shared, request, &self.timing).run()));
         }
-        Ok(Started { index, health: Arc::clone(&shared.health), source: api.url().to_owned(), tasks })
+        Ok(Started { index, health: Arc::clone(&shared.health), source: url, tasks })
     }
 
     fn start_manifests(&self, paths: &[std::path::PathBuf], request: &Request) -> Result<Started, SetupError> {
@@ -149,7 +150,7 @@ impl Subscriber {
         let sinks: Vec<_> = (0..).zip(&spec.watches).map(|(at, watch)| Sink::new(&shared, at, watch)).collect();
         let mut tasks = JoinSet::new();
         let reporter = on_disk::Reporter::new(&self.manifest_log, &self.meter);
-        tasks.spawn_local(on_disk::run(folder, sinks, reporter, self.timing.poll));
+        tasks.spawn_local(boxed(on_disk::run(folder, sinks, reporter, self.timing.poll)));
         let names: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
         Ok(Started { index, health: Arc::clone(&shared.health), source: names.join(" "), tasks })
     }

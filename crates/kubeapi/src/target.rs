@@ -125,9 +125,10 @@ impl Target {
         format!("{}?{}", self.path(), query.trim_start_matches('&'))
     }
 
-    /// Returns path and query of a consistent list that selects at most one object by its name, whether there is one or
-    /// not. API servers look it up, and neither scan their cache nor ask the storage for it.
-    pub(crate) fn url_of_one(&self) -> String {
+    /// Returns path and query of a list with these parameters that selects at most one object by its name, whether
+    /// there is one or not. Without parameters, it is consistent. API servers look it up, and neither scan their cache
+    /// nor ask the storage for it.
+    pub(crate) fn url_of_one(&self, parameters: &[(&str, &str)]) -> String {
         let selector = match (&self.namespace, self.kind) {
             (Some(name), Kind::Namespace) => format!("metadata.name={name}"),
             (None, kind) if kind.is_namespaced() => {
@@ -137,6 +138,9 @@ impl Target {
         };
         let mut query = String::new();
         parameter(&mut query, "fieldSelector", &selector);
+        for (name, value) in parameters {
+            parameter(&mut query, name, value);
+        }
         format!("{}?{}", self.path(), query.trim_start_matches('&'))
     }
 
@@ -244,7 +248,9 @@ mod tests {
             ),
         ] {
             let target = Target::new(&Watch { kind, namespace: namespace.map(Into::into) }, &request);
-            assert_eq!(target.url_of_one(), url);
+            assert_eq!(target.url_of_one(&[]), url);
+            let bound = target.url_of_one(&[("resourceVersion", "7")]);
+            assert_eq!(bound, format!("{url}&resourceVersion=7"));
         }
     }
 }

@@ -4,7 +4,7 @@ use core::time::Duration;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use host::Instant;
-use listwatch::{BackoffRule, Policy, Resume};
+use listwatch::{BackoffRule, Order, Policy, Resume};
 use rustix::time::{ClockId, clock_gettime};
 
 /// Timeouts and intervals. Tests use shorter ones.
@@ -45,6 +45,21 @@ pub struct Timing {
     pub age: Duration,
     /// Clock for the age of the view.
     pub clock: fn() -> Instant,
+    /// Timeout for establishing a connection to a relay, and for the begin of its response: another one is near.
+    pub relay_connect: Duration,
+    /// See [`relay_connect`](Timing::relay_connect).
+    pub relay_response: Duration,
+    /// Longest pause before the next relay is asked: the nodes of a relay that ends spread their connections.
+    pub relay_reconnect: Duration,
+    /// Longest silence of a relay, which sends a bookmark each second while its view is current.
+    pub relay_silence: Duration,
+    /// Time without a relay from which the API server is asked: a restart of all relays takes less.
+    pub relay_patience: Duration,
+    /// Longest additional time. It spreads the requests of all nodes to the API server, and their return to the relays.
+    pub relay_spread: Duration,
+    /// Time for which all servers lacked the known position after which the API server is asked whether its storage was
+    /// restored. A relay that lags has caught up before.
+    pub relay_behind: Duration,
     /// Pause before a new snapshot is begun after a failure. It costs a list of everything, and each further failure
     /// doubles it.
     pub snapshot: Duration,
@@ -70,17 +85,43 @@ impl Default for Timing {
             prove: seconds(10),
             age: seconds(1),
             clock: time_since_boot,
+            relay_connect: seconds(3),
+            relay_response: seconds(10),
+            relay_reconnect: seconds(1),
+            relay_silence: seconds(3),
+            relay_patience: seconds(30),
+            relay_spread: seconds(60),
+            relay_behind: seconds(60),
             snapshot: seconds(60),
         }
     }
 }
 
 impl Timing {
+    /// Returns the order of this many relays, and of the API server after them.
+    pub(crate) fn order(&self, relays: usize, has_server: bool) -> Order {
+        Order {
+            relays,
+            has_server,
+            reconnect: self.relay_reconnect,
+            silence: self.relay_silence,
+            patience: self.relay_patience,
+            spread: self.relay_spread,
+            behind: self.relay_behind,
+        }
+    }
+
+    /// Returns the timing of requests to a relay.
+    pub(crate) fn of_relay(&self) -> Timing {
+        Timing { connect: self.relay_connect, response: self.relay_response, ..self.clone() }
+    }
+
     /// Returns the settings of a list and its watch.
     pub(crate) fn policy(&self) -> Policy {
         Policy {
             streams: true,
             resume: Resume::Check,
+            order: None,
             counts_from_watch: false,
             unknown_is_empty: false,
             forbidden_is_listed: false,

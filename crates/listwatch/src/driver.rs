@@ -6,7 +6,7 @@ use core::time::Duration;
 use host::Instant;
 
 use crate::event::{Action, Event, Failure, Notice, Received, Request};
-use crate::machine::Machine;
+use crate::machine::{Earlier, Machine};
 use crate::policy::Policy;
 
 /// Collection that can be listed and watched.
@@ -51,11 +51,12 @@ pub async fn run<S: Source>(source: &mut S, policy: Policy) -> Infallible {
     drive(source, machine, action).await
 }
 
-/// Continues the watch of an earlier process whose objects are known, until dropped. Without a position, it begins with
-/// a list that is not older than they are.
-pub async fn resume<S: Source>(source: &mut S, policy: Policy, position: Option<S::Position>) -> Infallible {
+/// Continues the watch of an earlier process whose objects are known, until dropped. If they are not complete, it
+/// begins with a list that is not older than they are.
+pub async fn resume<S: Source>(source: &mut S, policy: Policy, earlier: Earlier<S::Position>) -> Infallible {
     let mut machine = Machine::new(policy);
-    let action = machine.resume(position, source.now());
+    let action = machine.resume(earlier, source.now());
+    machine.take_notices().into_iter().for_each(|notice| source.notify(notice, None));
     drive(source, machine, action).await
 }
 

@@ -33,6 +33,8 @@ pub enum Received<P, C> {
     PageEnd(Page<P, C>),
     /// End of the response.
     End,
+    /// A relay that was looked for while the server is used has the position of the watch, and is current.
+    RelayFound,
 }
 
 /// What follows a page of a list.
@@ -62,17 +64,28 @@ pub enum Action<P, C> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request<P, C> {
     /// List as a stream, which continues as a watch.
-    Stream,
+    Stream {
+        /// Position that the list must have reached. Only ordered sources need one.
+        not_before: Option<P>,
+    },
     /// Page of a list.
     Page {
         /// Start of the page, or `None` for the first one.
         cursor: Option<C>,
         /// True if the list may be older than the source's current state, because nothing is known yet.
         may_be_old: bool,
+        /// Position that the list must have reached, for the first page. Only ordered sources need one.
+        not_before: Option<P>,
     },
     /// Check that the source has this position.
     Check {
         /// Position to check.
+        position: P,
+    },
+    /// Consistent read of the server, which fails with [`FailureKind::Restored`] if its storage is older than this
+    /// position. Only ordered sources need it.
+    Confirm {
+        /// Known position.
         position: P,
     },
     /// Watch of all changes after a position.
@@ -115,6 +128,16 @@ pub enum Notice {
     Renewed,
     /// The position has been lost, and a new list follows. This is part of a watch's life.
     PositionLost,
+    /// The next requests go to this source, because the last one failed. It may be the same one, with a new connection.
+    Moved {
+        /// Number of the source.
+        source: usize,
+    },
+    /// The next requests go to this relay, which was found while the server was used.
+    Returned {
+        /// Number of the source.
+        source: usize,
+    },
     /// A request failed.
     Failed {
         /// True if the failure is to be logged: it is new, and it does not usually go away with the next attempt.
@@ -173,6 +196,8 @@ pub enum FailureKind {
     /// The source does not have the position, although it was known: its storage was restored from a backup, or another
     /// server answers that lags behind.
     Ahead,
+    /// The storage of the source was restored from a backup, and is older than the known position.
+    Restored,
     /// The source is unreachable, or the connection broke. Another server may answer next.
     Disconnected,
     /// The request could not be sent, for example because credentials are missing.
@@ -195,14 +220,14 @@ impl FailureKind {
     /// Returns true if the known position or cursor is not valid any more.
     #[must_use]
     pub(crate) const fn loses_position(self) -> bool {
-        matches!(self, FailureKind::Expired | FailureKind::Ahead)
+        matches!(self, FailureKind::Expired | FailureKind::Ahead | FailureKind::Restored)
     }
 
     /// Returns true if the source was reached and did not deliver. Another form of the request (pages instead of a
     /// stream, or the reverse) may work then.
     #[must_use]
     pub const fn is_response(self) -> bool {
-        !matches!(self, FailureKind::Disconnected | FailureKind::NotSent | FailureKind::Expired | FailureKind::Ahead)
+        !matches!(self, FailureKind::Disconnected | FailureKind::NotSent) && !self.loses_position()
     }
 
     /// Returns true if the source does not support streaming lists. Once a stream has begun (`is_open`), this includes

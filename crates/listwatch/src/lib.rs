@@ -39,7 +39,7 @@
 //!
 //! let mut machine: Machine<u64, String> = Machine::new(Policy { streams: false, ..Policy::default() });
 //! let (now, jitter) = (Instant::START, 0.5);
-//! assert_eq!(machine.start(now), Action::Open(Request::Page { cursor: None, may_be_old: true }));
+//! assert_eq!(machine.start(now), Action::Open(Request::Page { cursor: None, may_be_old: true, not_before: None }));
 //! machine.on(Event::Opened, now, jitter);
 //! // The last page is complete: watch from its position.
 //! let step = machine.on(Event::Read(Received::PageEnd(Page::Last(7))), now, jitter);
@@ -49,7 +49,7 @@
 //! let step = machine.on(Event::OpenFailed(failure), now, jitter);
 //! assert_eq!(step.action, Action::Sleep(Duration::from_millis(200)));
 //! let step = machine.on(Event::Woke, now, jitter);
-//! assert_eq!(step.action, Action::Open(Request::Page { cursor: None, may_be_old: false }));
+//! assert_eq!(step.action, Action::Open(Request::Page { cursor: None, may_be_old: false, not_before: None }));
 //! ```
 
 mod backoff;
@@ -58,15 +58,19 @@ mod event;
 mod health;
 mod machine;
 mod policy;
+mod sources;
 
 pub use backoff::{Backoff, BackoffRule};
 pub use driver::{Source, resume, run};
 pub use event::{Action, Event, Failure, FailureKind, Notice, Page, Received, Request, Step, Transfer};
 pub use health::Health;
-pub use machine::{Machine, State, Watch};
+pub use machine::{Earlier, Machine, State, Watch};
 pub use policy::{Policy, Resume};
+pub use sources::Order;
 
 #[cfg(test)]
 mod simulation;
+#[cfg(test)]
+mod sources_simulation;
 #[cfg(test)]
 mod table_tests;

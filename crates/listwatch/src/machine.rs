@@ -9,12 +9,14 @@ use crate::backoff::Backoff;
 use crate::event::{Action, Event, Failure, FailureKind, Notice, Page, Received, Request, Step, Transfer};
 use crate::health::Health;
 use crate::policy::{Policy, Resume};
+use crate::sources::{Next, Sources};
 
 /// Failure of a response that ended too early: a watch right after its begin and without an event, or a list before it
 /// was complete.
 const SHORT: Failure = Failure { is_transient: true, ..Failure::new(FailureKind::Other, "short") };
 
-/// Maximum number of notices of a step: a list that is complete or a watch that is resumed, and the end of an outage.
+/// Maximum number of notices of a step: a list that is complete or a watch that is resumed, and the end of an outage;
+/// or a failure and the next source.
 const NOTICES_MAX: usize = 2;
 
 /// State of a list and its watch, which decides on the next request.
@@ -29,6 +31,11 @@ pub enum State<P, C> {
     },
     /// Everything up to the position is known. The request is a watch from it.
     Following(Watch<P>),
+    /// All sources are behind. The request asks the server whether its storage was restored.
+    Confirming {
+        /// State if it was not.
+        then: Box<State<P, C>>,
+    },
     /// No request, until a pause is over.
     Waiting {
         /// State after the pause.
@@ -69,6 +76,15 @@ enum Known {
     Listed,
 }
 
+/// State of the objects that an earlier process left in a snapshot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Earlier<P> {
+    /// Everything up to this position.
+    Complete(P),
+    /// More than before a list that it did not complete. No list may be older than this position, if it is known.
+    Partial(Option<P>),
+}
+
 /// List and watch of one collection.
 #[derive(Debug)]
 pub struct Machine<P, C> {
@@ -83,6 +99,10 @@ pub struct Machine<P, C> {
     attempt: Instant,
     /// True if the position was lost and no event has arrived since then.
     is_relisting: bool,
+    /// Choice of the source, if there are several.
+    sources: Option<Sources>,
+    /// Position before which no list is accepted, unless a watch has a later one. `None` with a single source.
+    floor: Option<P>,
     notices: Vec<Notice>,
 }
 
@@ -90,6 +110,7 @@ impl<P: Clone, C: Clone> Machine<P, C> {
     /// Creates a machine that has not started.
     #[must_use]
     pub fn new(policy: Policy) -> Machine<P, C> {
+        holds(policy.order.is_none() || policy.resume == Resume::Check, "a position is checked at the next source");
         Machine {
             state: State::Paging { cursor: None },
             health: Health::New,
@@ -98,6 +119,8 @@ impl<P: Clone, C: Clone> Machine<P, C> {
             streams: policy.streams,
             attempt: Instant::START,
             is_relisting: false,
+            sources: policy.order.clone().map(Sources::new),
+            floor: None,
             notices: Vec::new(),
             policy,
         }
@@ -110,14 +133,23 @@ impl<P: Clone, C: Clone> Machine<P, C> {
         self.open(now)
     }
 
-    /// Returns the first action of a process that knows the objects of an earlier one, up to a position if they are
-    /// complete.
-    pub fn resume(&mut self, position: Option<P>, now: Instant) -> Action<P, C> {
+    /// Returns the first action of a process that knows the objects of an earlier one.
+    pub fn resume(&mut self, earlier: Earlier<P>, now: Instant) -> Action<P, C> {
         self.attempt = now;
         self.known = Known::Remembered;
-        self.state = match position {
+        if let (Earlier::Complete(position) | Earlier::Partial(Some(position)), true) =
+            (&earlier, self.sources.is_some())
+        {
+            self.floor = Some(position.clone());
+        }
+        if let (Earlier::Partial(None), Some(sources)) = (&earlier, &mut self.sources)
+            && sources.start_at_server()
+        {
+            self.notices.push(Notice::Moved { source: sources.current() });
+        }
+        self.state = match earlier {
             // Storage that was restored meanwhile would accept a watch from it and never send an event.
-            Some(position) if self.policy.resume == Resume::Check => State::Following(Watch {
+            Earlier::Complete(position) if self.policy.resume == Resume::Check => State::Following(Watch {
                 position,
                 is_doubted: true,
                 began: now,
@@ -128,6 +160,11 @@ impl<P: Clone, C: Clone> Machine<P, C> {
             _ => self.new_list(),
         };
         self.open(now)
+    }
+
+    /// Takes the notices of the first action.
+    pub(crate) fn take_notices(&mut self) -> Vec<Notice> {
+        core::mem::take(&mut self.notices)
     }
 
     /// Returns the state.
@@ -155,6 +192,7 @@ impl<P: Clone, C: Clone> Machine<P, C> {
             }
             Event::Read(Received::PageEnd(page)) => self.page_end(page, now),
             Event::Read(Received::End) => self.ended(now, jitter),
+            Event::Read(Received::RelayFound) => self.return_to_relay(now),
             Event::OpenFailed(failure) => self.failed(&failure, false, now, jitter),
             Event::ReadFailed(failure) => self.failed(&failure, true, now, jitter),
             Event::Woke => self.woke(now),
@@ -166,9 +204,10 @@ impl<P: Clone, C: Clone> Machine<P, C> {
     /// Checks that an action fits the state, and the notices of the step.
     fn check(&self, action: &Action<P, C>) {
         let fits = match action {
-            Action::Open(Request::Stream) => matches!(self.state, State::Listing) && self.streams,
+            Action::Open(Request::Stream { .. }) => matches!(self.state, State::Listing) && self.streams,
             Action::Open(Request::Page { .. }) => matches!(self.state, State::Paging { .. }),
             Action::Open(Request::Check { .. }) => self.is_checking(),
+            Action::Open(Request::Confirm { .. }) => matches!(self.state, State::Confirming { .. }),
             Action::Open(Request::Watch { .. }) => self.is_watching(),
             Action::Read { silence } => !self.is_pausing() && !silence.is_zero(),
             Action::Sleep(pause) => self.is_pausing() && !pause.is_zero(),
@@ -231,6 +270,7 @@ impl<P: Clone, C: Clone> Machine<P, C> {
                 }
                 if events > 0 {
                     self.is_relisting = false;
+                    self.sources.iter_mut().for_each(Sources::worked);
                     self.resumed();
                     self.well(now);
                 }
@@ -251,6 +291,11 @@ impl<P: Clone, C: Clone> Machine<P, C> {
     }
 
     fn ended(&mut self, now: Instant, jitter: f64) -> Action<P, C> {
+        if let State::Confirming { then } = &mut self.state {
+            self.state = core::mem::replace(&mut **then, State::Absent);
+            self.sources.iter_mut().for_each(Sources::confirmed);
+            return self.open(now);
+        }
         let State::Following(following) = &mut self.state else { return self.failed(&SHORT, true, now, jitter) };
         let lived = now.since(following.began);
         if following.is_doubted {
@@ -282,21 +327,81 @@ impl<P: Clone, C: Clone> Machine<P, C> {
             // Before everything else: a source that rejects the form of the request is healthy, and needs no pause.
             return self.use_pages(now);
         }
-        if is_open && kind == FailureKind::Silent && self.is_watching() {
+        // A relay sends something each second. Its silence shows that it is not current.
+        if is_open && kind == FailureKind::Silent && self.is_watching() && !self.is_at_relay() {
             return self.silent(now);
         }
-        if kind == FailureKind::Unknown && self.policy.unknown_is_empty && self.known != Known::Listed {
+        let is_final = self.sources.as_ref().is_none_or(Sources::is_last);
+        if kind == FailureKind::Unknown && self.policy.unknown_is_empty && self.known != Known::Listed && is_final {
             return self.assume_empty(now);
         }
-        let pause = if kind == FailureKind::Forbidden && self.policy.forbidden_is_listed {
+        if kind == FailureKind::Forbidden && self.policy.forbidden_is_listed && is_final {
             self.assume_listed();
-            self.policy.forbidden
-        } else {
-            self.report(failure, now);
-            self.pause(failure, now, jitter)
-        };
-        self.choose(kind);
+            self.choose(kind);
+            return self.wait(self.policy.forbidden, now);
+        }
+        self.report(failure, now);
+        let keeps_source = self.keeps_source(kind);
+        let pause = self.pause(failure, now, jitter);
+        match &mut self.sources {
+            Some(_) if !keeps_source => self.move_on(kind, now, jitter),
+            Some(sources) if kind == FailureKind::Restored => {
+                sources.restored();
+                self.choose(kind);
+            }
+            _ => self.choose(kind),
+        }
         self.wait(pause, now)
+    }
+
+    /// Returns true if a failure leads to another request to the same source: there is only one, or a list from it
+    /// solves the problem. A source that loses positions again and again has another problem.
+    fn keeps_source(&self, kind: FailureKind) -> bool {
+        let is_first_loss = kind == FailureKind::Expired && !self.is_relisting;
+        self.sources.is_none() || kind == FailureKind::Restored || is_first_loss
+    }
+
+    /// Continues at the next source, from where this one has failed.
+    fn move_on(&mut self, kind: FailureKind, now: Instant, jitter: f64) {
+        let Some(sources) = &mut self.sources else { return };
+        let next = sources.failed(kind, now, jitter);
+        self.notices.push(Notice::Moved { source: sources.current() });
+        // The next source may support streams, and does not know the cursors of this one.
+        self.streams = self.policy.streams;
+        let state = match core::mem::replace(&mut self.state, State::Absent) {
+            State::Confirming { then } => *then,
+            state => state,
+        };
+        self.state = match state {
+            State::Following(watch) if kind == FailureKind::Expired => {
+                self.floor = Some(watch.position);
+                self.new_list()
+            }
+            State::Following(watch) => State::Following(Watch { is_doubted: true, ..watch }),
+            State::Listing if kind.is_response() => State::Paging { cursor: None },
+            _ => self.new_list(),
+        };
+        self.keep_floor();
+        // Without a position, nothing can be behind it: the server is asked for a list.
+        if next == Next::Confirm && self.floor.is_some() {
+            let then = core::mem::replace(&mut self.state, State::Absent);
+            self.state = State::Confirming { then: Box::new(then) };
+        }
+    }
+
+    /// Continues the watch at a relay that has its position.
+    fn return_to_relay(&mut self, now: Instant) -> Action<P, C> {
+        let is_watching = self.is_watching();
+        let Some(sources) = self.sources.as_mut().filter(|sources| is_watching && !sources.is_at_relay()) else {
+            return self.read();
+        };
+        sources.return_to_relay();
+        self.notices.push(Notice::Returned { source: sources.current() });
+        self.open(now)
+    }
+
+    fn is_at_relay(&self) -> bool {
+        self.sources.as_ref().is_some_and(Sources::is_at_relay)
     }
 
     /// Switches to pages for good.
@@ -353,20 +458,24 @@ impl<P: Clone, C: Clone> Machine<P, C> {
         });
     }
 
-    /// Returns true if a failure is part of a watch's life: a source keeps its history for some minutes.
+    /// Returns true if a failure is part of a watch's life: a source keeps its history for some minutes. Of several
+    /// sources, one that is behind has failed.
     fn loses_position(&self, kind: FailureKind) -> bool {
-        kind.loses_position() && self.policy.resume != Resume::List
+        let is_behind = self.sources.is_some() && kind == FailureKind::Ahead;
+        kind.loses_position() && self.policy.resume != Resume::List && !is_behind
     }
 
     fn pause(&mut self, failure: &Failure, now: Instant, jitter: f64) -> Duration {
-        let is_expired = failure.kind == FailureKind::Expired && self.loses_position(failure.kind);
+        let is_expired =
+            matches!(failure.kind, FailureKind::Expired | FailureKind::Restored) && self.loses_position(failure.kind);
         if is_expired && !core::mem::replace(&mut self.is_relisting, true) {
             // A source compacts its history for all replicas at once. Their lists, the most expensive requests there
             // are, are spread over this time. Only the first: a source that loses positions again and again has another
             // problem.
             return self.policy.relist.mul_f64(jitter);
         }
-        self.backoff.pause(now, self.attempt, jitter, failure)
+        let pause = self.backoff.pause(now, self.attempt, jitter, failure);
+        self.sources.as_ref().map_or(pause, |sources| sources.pause(failure, pause, jitter))
     }
 
     /// Chooses the next request after a failure, unless the same one is repeated.
@@ -374,12 +483,22 @@ impl<P: Clone, C: Clone> Machine<P, C> {
         match &self.state {
             _ if self.policy.resume == Resume::List => self.state = self.new_list(),
             // Changes since then are lost.
-            State::Following(_) | State::Paging { .. } if kind.loses_position() => self.state = self.new_list(),
+            State::Following(_) | State::Paging { .. } | State::Confirming { .. } if kind.loses_position() => {
+                self.keep_floor();
+                self.state = self.new_list();
+            }
             State::Following(_) if kind == FailureKind::Disconnected => self.doubt(),
             // The form of the request may be the cause, so try the other one.
             State::Listing if kind.is_response() => self.state = State::Paging { cursor: None },
             State::Paging { cursor: None } if kind.is_response() => self.state = self.new_list(),
             _ => {}
+        }
+    }
+
+    /// Keeps the position that the next list must have reached, if there are several sources.
+    fn keep_floor(&mut self) {
+        if let (State::Following(watch), true) = (&self.state, self.sources.is_some()) {
+            self.floor = Some(watch.position.clone());
         }
     }
 
@@ -392,6 +511,7 @@ impl<P: Clone, C: Clone> Machine<P, C> {
     }
 
     fn follow(&mut self, position: P, transfer: Transfer, now: Instant) {
+        self.sources.iter_mut().for_each(Sources::worked);
         let uncounted = self.policy.counts_from_watch.then_some(transfer);
         // The end of the list counts as the first event, so that a stream may end right after it.
         self.state = State::Following(Watch {
@@ -456,8 +576,10 @@ impl<P: Clone, C: Clone> Machine<P, C> {
     }
 
     fn read(&self) -> Action<P, C> {
+        let relay = self.sources.as_ref().filter(|sources| sources.is_at_relay());
         let silence = match (self.is_watching(), self.health.is_failing() || self.is_resuming()) {
             (false, _) => self.policy.list_silence,
+            (true, _) if let Some(relay) = relay => relay.silence(self.policy.watch_silence),
             (true, true) => self.policy.watch_min,
             (true, false) => self.policy.watch_silence,
         };
@@ -467,13 +589,20 @@ impl<P: Clone, C: Clone> Machine<P, C> {
     /// Returns the request of the state.
     fn open(&mut self, now: Instant) -> Action<P, C> {
         match &mut self.state {
-            State::Listing => Action::Open(Request::Stream),
+            State::Listing => Action::Open(Request::Stream { not_before: self.bound() }),
             State::Paging { cursor } => {
                 // The first list may come from the cache of the API server, which spares etcd when a fleet starts.
                 // Later it must not: a server that lags behind would take the collection back in time.
                 let may_be_old = cursor.is_none() && self.known == Known::Nothing;
-                Action::Open(Request::Page { cursor: cursor.clone(), may_be_old })
+                let cursor = cursor.clone();
+                let not_before = if cursor.is_none() { self.bound() } else { None };
+                Action::Open(Request::Page { cursor, may_be_old, not_before })
             }
+            State::Confirming { .. } => match &self.floor {
+                Some(position) => Action::Open(Request::Confirm { position: position.clone() }),
+                // No source is behind nothing.
+                None => Action::Sleep(self.policy.watch_min),
+            },
             State::Following(following) => {
                 (following.began, following.events) = (now, 0);
                 let position = following.position.clone();
@@ -482,5 +611,11 @@ impl<P: Clone, C: Clone> Machine<P, C> {
             }
             State::Waiting { .. } | State::Absent => Action::Sleep(self.policy.watch_min),
         }
+    }
+
+    /// Returns the position that the next list must have reached.
+    fn bound(&self) -> Option<P> {
+        let is_restored = self.sources.as_ref().is_some_and(Sources::is_restored);
+        self.floor.clone().filter(|_| !is_restored)
     }
 }

@@ -3,6 +3,7 @@
 use core::time::Duration;
 
 use crate::backoff::BackoffRule;
+use crate::sources::Order;
 
 /// Settings of a [`Machine`](crate::Machine).
 #[derive(Clone, Debug)]
@@ -11,6 +12,8 @@ pub struct Policy {
     pub streams: bool,
     /// How a watch continues after a failure.
     pub resume: Resume,
+    /// Order of several sources of the same collection, or `None` for a single one. Needs [`Resume::Check`].
+    pub order: Option<Order>,
     /// True if a list counts only when the watch from its position has begun.
     pub counts_from_watch: bool,
     /// True to treat an unknown kind of object as an empty collection.
@@ -53,6 +56,7 @@ impl Default for Policy {
         Policy {
             streams: true,
             resume: Resume::Check,
+            order: None,
             counts_from_watch: false,
             unknown_is_empty: false,
             forbidden_is_listed: false,

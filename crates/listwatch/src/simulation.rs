@@ -14,7 +14,9 @@ use std::collections::{BTreeMap, VecDeque};
 
 use host::Instant;
 
-use crate::{BackoffRule, Failure, FailureKind, Notice, Page, Policy, Received, Request, Resume, Source, resume, run};
+use crate::{
+    BackoffRule, Earlier, Failure, FailureKind, Notice, Page, Policy, Received, Request, Resume, Source, resume, run,
+};
 
 /// End of the faults.
 const FAULTS_END: Instant = Instant::from_nanos(600_000_000_000);
@@ -47,7 +49,8 @@ fn a_resumed_replica_converges_and_is_never_older() {
         for seed in 1..=60 {
             let mut sim = Sim::new(&format!("{name}, resumed, seed {seed}"), policy.clone(), seed);
             let position = sim.remember();
-            assert_pending(resume(&mut sim, policy.clone(), position));
+            let earlier = position.map_or(Earlier::Partial(None), Earlier::Complete);
+            assert_pending(resume(&mut sim, policy.clone(), earlier));
             resumptions += u32::from(sim.was_resumed);
         }
         assert_eq!(resumptions > 10, policy.resume == Resume::Check, "{name}: {resumptions} resumptions");
@@ -316,7 +319,7 @@ impl Sim {
         let (generation, revision) = (self.world.generation, self.world.revision);
         match *request {
             Request::Check { position } if position > revision => Err(FailureKind::Ahead),
-            Request::Check { .. } => Ok(Response::End),
+            Request::Check { .. } | Request::Confirm { .. } => Ok(Response::End),
             Request::Watch { position } if is_expired(position) => Err(FailureKind::Expired),
             Request::Watch { position } => {
                 let is_stalled = self.world.condition == Condition::Stalling;
@@ -326,11 +329,11 @@ impl Sim {
                 Err(FailureKind::Expired)
             }
             Request::Page { cursor: Some((snapshot, key)), .. } => Ok(self.objects(snapshot, Some(key), false)),
-            Request::Stream | Request::Page { .. } => {
+            Request::Stream { .. } | Request::Page { .. } => {
                 let is_cached = matches!(request, Request::Page { may_be_old: true, .. });
                 assert!(!(is_cached && self.is_remembered), "{}: a list that may be older", self.name);
                 self.snapshots = BTreeMap::new();
-                Ok(self.objects(revision, None, matches!(request, Request::Stream)))
+                Ok(self.objects(revision, None, matches!(request, Request::Stream { .. })))
             }
         }
     }
@@ -481,26 +484,26 @@ impl Source for Sim {
 }
 
 /// Random numbers (SplitMix64).
-struct Random(u64);
+pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
-    fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         mixed ^ (mixed >> 31)
     }
 
-    fn below(&mut self, end: u64) -> u64 {
+    pub(crate) fn below(&mut self, end: u64) -> u64 {
         self.next() % end
     }
 
-    fn index(&mut self, len: usize) -> usize {
+    pub(crate) fn index(&mut self, len: usize) -> usize {
         usize::try_from(self.below(len as u64)).expect("below the length")
     }
 
     /// Returns a duration of one to this many milliseconds.
-    fn millis(&mut self, most: u64) -> Duration {
+    pub(crate) fn millis(&mut self, most: u64) -> Duration {
         Duration::from_millis(1 + self.below(most))
     }
 }

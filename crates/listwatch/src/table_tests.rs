@@ -9,8 +9,8 @@ use core::time::Duration;
 use host::Instant;
 
 use crate::{
-    Action, BackoffRule, Event, Failure, FailureKind, Machine, Notice, Page, Policy, Received, Request, Resume, Step,
-    Transfer,
+    Action, BackoffRule, Earlier, Event, Failure, FailureKind, Machine, Notice, Order, Page, Policy, Received, Request,
+    Resume, Step, Transfer,
 };
 
 /// Name, policy, and events with the expected steps.
@@ -334,6 +334,127 @@ const ROWS: &[Row] = &[
         &[("resume @5", "check 5"), ("refused forbidden", "sleep 300000: forbidden, first"), ("woke", "first page")],
     ),
     (
+        "a relay that fails is followed by the next one, from the same position",
+        ordered,
+        &[
+            ("start", "stream"),
+            ("opened", "read 15000: list begins"),
+            ("list end @5", "read 3000: listed by stream"),
+            ("data 1 @6", "read 3000"),
+            ("broken disconnected", "sleep 500: failed, moved to 1"),
+            ("woke", "check 6"),
+            ("opened", "read 15000"),
+            ("end", "watch 6"),
+            ("opened", "read 3000"),
+            ("data 1 @6", "read 3000: recovered"),
+        ],
+    ),
+    (
+        "a silent relay is left, and all that are silent are given more time",
+        ordered,
+        &[
+            ("resume @5", "check 5"),
+            ("end", "watch 5"),
+            ("opened", "read 3000"),
+            ("+3000 broken silent", "sleep 500: failed, news, moved to 1"),
+            ("woke", "check 5"),
+            ("end", "watch 5"),
+            ("opened", "read 3000"),
+            ("+3000 broken silent", "sleep 500: failed, moved to 0"),
+            ("woke", "check 5"),
+            ("end", "watch 5"),
+            ("opened", "read 6000"),
+            ("data 1 @5", "read 3000: resumed, recovered after 4000"),
+        ],
+    ),
+    (
+        "a list is not older than what is known, and a relay that is behind is left",
+        ordered,
+        &[
+            ("resume @5", "check 5"),
+            ("end", "watch 5"),
+            ("refused expired", "sleep 200: position lost"),
+            ("woke", "stream, not before 5"),
+            ("refused ahead", "sleep 500: failed, news, moved to 1"),
+            ("woke", "stream, not before 5"),
+            ("refused unsupported", "first page, not before 5: uses pages"),
+            ("opened", "read 15000: list begins"),
+            ("page c", "page c"),
+            ("broken disconnected", "sleep 500: failed, news, moved to 0"),
+            ("woke", "stream, not before 5"),
+        ],
+    ),
+    (
+        "the server is asked after a time without a relay, and a relay that is found continues the watch",
+        ordered,
+        &[
+            ("resume @5", "check 5"),
+            ("refused disconnected", "sleep 500: failed, news, moved to 1"),
+            ("+59000 woke", "check 5"),
+            ("refused disconnected", "sleep 500: failed, moved to 0"),
+            ("+59000 woke", "check 5"),
+            ("refused disconnected", "sleep 600: failed, moved to 2"),
+            ("woke", "check 5"),
+            ("end", "watch 5"),
+            ("opened", "read 1000"),
+            ("data 1 @6", "read 50000: resumed, recovered after 119600"),
+            ("relay found", "watch 6: returned to 0"),
+            ("opened", "read 3000"),
+        ],
+    ),
+    (
+        "the server is asked whether its storage was restored, if all sources are behind",
+        ordered,
+        &[
+            ("resume @5", "check 5"),
+            ("refused ahead", "sleep 500: failed, news, moved to 1"),
+            ("+90000 woke", "check 5"),
+            ("refused ahead", "sleep 500: failed, moved to 2"),
+            ("woke", "confirm 5"),
+            ("opened", "read 15000"),
+            ("broken restored", "sleep 200: position lost"),
+            ("woke", "stream"),
+            ("opened", "read 15000: list begins"),
+            ("list end @2", "read 50000: listed by stream, recovered after 91200"),
+        ],
+    ),
+    (
+        "what is known without a position is listed at the server",
+        ordered,
+        &[
+            ("resume", "stream: moved to 2"),
+            ("refused disconnected", "sleep 600: failed, news, moved to 2"),
+            ("woke", "stream"),
+            ("opened", "read 15000: list begins"),
+            ("list end @5", "read 50000: listed by stream, recovered after 600"),
+            ("broken disconnected", "sleep 600: failed, moved to 1"),
+            ("woke", "check 5"),
+        ],
+    ),
+    (
+        "a restoration that is not followed by a list is proved again",
+        ordered,
+        &[
+            ("resume @5", "check 5"),
+            ("refused restored", "sleep 200: position lost"),
+            ("woke", "stream"),
+            ("refused disconnected", "sleep 500: failed, news, moved to 1"),
+            ("woke", "stream, not before 5"),
+        ],
+    ),
+    (
+        "a relay does not decide that a kind is unknown",
+        ordered_absent_is_empty,
+        &[
+            ("start", "stream"),
+            ("refused unknown", "sleep 500: failed, news, moved to 1"),
+            ("+90000 woke", "first page, maybe old"),
+            ("refused unknown", "sleep 500: failed, moved to 2"),
+            ("woke", "stream"),
+            ("refused unknown", "sleep 30000: empty, recovered after 91000"),
+        ],
+    ),
+    (
         "an event that does not belong to the action repeats the request",
         pages,
         &[
@@ -373,6 +494,25 @@ fn lists_always() -> Policy {
     Policy { resume: Resume::List, counts_from_watch: true, backoff, ..pages() }
 }
 
+/// Two relays and a server.
+fn ordered() -> Policy {
+    let seconds = Duration::from_secs;
+    let order = Order {
+        relays: 2,
+        has_server: true,
+        reconnect: seconds(1),
+        silence: seconds(3),
+        patience: seconds(30),
+        spread: seconds(60),
+        behind: seconds(60),
+    };
+    Policy { order: Some(order), ..streams() }
+}
+
+fn ordered_absent_is_empty() -> Policy {
+    Policy { unknown_is_empty: true, ..ordered() }
+}
+
 fn absent_is_empty() -> Policy {
     Policy { unknown_is_empty: true, ..streams() }
 }
@@ -396,8 +536,13 @@ impl Stage {
             return action(&self.machine.start(self.now));
         }
         if let Some(position) = event.strip_prefix("resume") {
-            let position = position.strip_prefix(" @").map(|position| position.parse().unwrap());
-            return action(&self.machine.resume(position, self.now));
+            let earlier = match position.strip_prefix(" @") {
+                Some(position) => Earlier::Complete(position.parse().unwrap()),
+                None => Earlier::Partial(None),
+            };
+            let first = action(&self.machine.resume(earlier, self.now));
+            let notices: Vec<String> = self.machine.take_notices().iter().map(notice).collect();
+            return if notices.is_empty() { first } else { format!("{first}: {}", notices.join(", ")) };
         }
         let Step { action: next, notices } = self.machine.on(parse(event), self.now, 0.5);
         if let Action::Sleep(pause) = next {
@@ -415,6 +560,7 @@ fn parse(event: &str) -> Event<u64, String> {
         ["opened"] => Event::Opened,
         ["woke"] => Event::Woke,
         ["end"] => Event::Read(Received::End),
+        ["relay", "found"] => Event::Read(Received::RelayFound),
         ["data", events] => {
             let events = events.parse().unwrap();
             Event::Read(Received::Data { events, position: at, ends_list: false })
@@ -432,6 +578,7 @@ fn failure(reason: &str) -> Failure {
     let kinds = [
         ("expired", FailureKind::Expired),
         ("ahead", FailureKind::Ahead),
+        ("restored", FailureKind::Restored),
         ("disconnected", FailureKind::Disconnected),
         ("unsupported", FailureKind::Unsupported),
         ("unknown", FailureKind::Unknown),
@@ -446,16 +593,22 @@ fn failure(reason: &str) -> Failure {
 
 fn action(action: &Action<u64, String>) -> String {
     match action {
-        Action::Open(Request::Stream) => "stream".to_owned(),
-        Action::Open(Request::Page { cursor, may_be_old }) => {
+        Action::Open(Request::Stream { not_before }) => format!("stream{}", bound(not_before.as_ref())),
+        Action::Open(Request::Page { cursor, may_be_old, not_before }) => {
             let page = cursor.as_ref().map_or("first page".to_owned(), |cursor| format!("page {cursor}"));
-            if *may_be_old { format!("{page}, maybe old") } else { page }
+            let age = if *may_be_old { ", maybe old" } else { "" };
+            format!("{page}{age}{}", bound(not_before.as_ref()))
         }
         Action::Open(Request::Check { position }) => format!("check {position}"),
+        Action::Open(Request::Confirm { position }) => format!("confirm {position}"),
         Action::Open(Request::Watch { position }) => format!("watch {position}"),
         Action::Read { silence } => format!("read {}", silence.as_millis()),
         Action::Sleep(pause) => format!("sleep {}", pause.as_millis()),
     }
+}
+
+fn bound(not_before: Option<&u64>) -> String {
+    not_before.map_or(String::new(), |position| format!(", not before {position}"))
 }
 
 fn notice(notice: &Notice) -> String {
@@ -470,6 +623,8 @@ fn notice(notice: &Notice) -> String {
         Notice::AssumedListed { .. } => "forbidden".to_owned(),
         Notice::UsesPages => "uses pages".to_owned(),
         Notice::Renewed => "renewed".to_owned(),
+        Notice::Moved { source } => format!("moved to {source}"),
+        Notice::Returned { source } => format!("returned to {source}"),
         Notice::PositionLost => "position lost".to_owned(),
         Notice::Failed { is_news } => format!("failed{}", if *is_news { ", news" } else { "" }),
         Notice::Recovered { after: None } => "recovered".to_owned(),

@@ -13,6 +13,7 @@ use json::{Items, Lines};
 use protobuf::{Frames, List};
 
 pub(crate) use json::item;
+pub use protobuf::{RawEvent, RawEvents, RawItem, RawList};
 
 /// Maximum size of an object in bytes. etcd stores objects up to 1.5 MiB, and the API server accepts requests up to 3
 /// MiB. JSON may escape a byte as six (`\u003c`), but names and addresses never need that.
@@ -32,7 +33,7 @@ pub enum Encoding {
 
 /// `Content-Type` of the encodings.
 pub(crate) const JSON: &str = "application/json";
-const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
+pub(crate) const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 /// `Accept` header for either, protobuf preferred.
 const EITHER: &str = "application/vnd.kubernetes.protobuf, application/json";
 

@@ -31,8 +31,13 @@ impl Header {
 
     pub(super) fn new(request: &Request) -> Header {
         // Without the fields that do not select objects.
-        let request =
-            Request { snapshot: None, stale_after: None, rate_limit: RateLimit::default(), ..request.clone() };
+        let request = Request {
+            relays: None,
+            snapshot: None,
+            stale_after: None,
+            rate_limit: RateLimit::default(),
+            ..request.clone()
+        };
         let hash = |text: &str| digest(&SHA256, text.as_bytes());
         let (request, version) = (hash(&format!("{request:?}")), hash(env!("CARGO_PKG_VERSION")));
         Header([TITLE, request.as_ref(), version.as_ref()].concat())

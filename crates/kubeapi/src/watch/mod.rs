@@ -4,6 +4,7 @@
 //! and applies the objects. The last known state is served at all times. A new list marks the objects that it finds and
 //! then removes the others, so that memory never holds two copies.
 
+mod lookout;
 mod mesh_log;
 mod proof;
 mod report;
@@ -18,7 +19,8 @@ use cluster::object::{Event, Meta, Object};
 use http_body_util::BodyExt;
 use hyper::body::Bytes;
 use kube::client::Body;
-use listwatch::{Failure, Notice, Page, Policy, Received, Request, Source, Transfer};
+use listwatch::{Earlier, Failure, Notice, Page, Policy, Received, Request, Source, Transfer};
+use lookout::Lookout;
 use proof::Prover;
 use rand::RngExt;
 use rand::rngs::StdRng;
@@ -34,6 +36,7 @@ use crate::api::{Api, Response};
 use crate::decode::{Encoding, JSON};
 use crate::failure::{ApiError, connection_problem};
 use crate::health::WatchHealth;
+use crate::servers::Servers;
 use crate::target::Target;
 use crate::{LOG, Timing};
 
@@ -42,7 +45,16 @@ const PAGE: &str = "500";
 
 /// Watch of one kind of object, in one namespace or all.
 pub(crate) struct Watcher {
+    servers: Rc<Servers>,
+    /// Number of the current server, and its client.
+    server: usize,
     api: Rc<Api>,
+    /// Time of the last request.
+    asked: Instant,
+    /// Number of the last relay.
+    relay: usize,
+    /// Search for a relay while the API server is used.
+    lookout: Option<Lookout>,
     target: Target,
     /// Media types to accept.
     accept: &'static str,
@@ -57,15 +69,20 @@ pub(crate) struct Watcher {
     is_following: bool,
     /// Changes if everything has to be listed again.
     relist: watch::Receiver<()>,
-    /// Position after the last list.
+    /// Position after the last list. With several servers, that of the watch.
     position: String,
 }
 
 impl Watcher {
-    pub(crate) fn new(api: &Rc<Api>, target: Target, sink: Sink, timing: &Rc<Timing>) -> Watcher {
+    pub(crate) fn new(servers: &Rc<Servers>, target: Target, sink: Sink, timing: &Rc<Timing>) -> Watcher {
         sink.meter().watches(target.resource);
         Watcher {
-            api: Rc::clone(api),
+            servers: Rc::clone(servers),
+            server: 0,
+            api: Rc::clone(servers.first()),
+            asked: Instant::now(),
+            relay: 0,
+            lookout: None,
             accept: Encoding::accepted(target.kind),
             target,
             mark: Mark::new(&sink.meter().failing),
@@ -83,21 +100,31 @@ impl Watcher {
 
     /// Lists and watches until dropped. If an earlier process knew the objects, continues its watch.
     pub(crate) async fn run(mut self) {
+        self.use_server(0);
         let policy = Policy {
             unknown_is_empty: self.target.kind.is_of_mesh(),
             forbidden_is_listed: self.target.kind == Kind::Namespace && self.target.namespace.is_some(),
+            order: self.servers.order().cloned(),
             ..self.timing.policy()
         };
         match self.sink.take_resumable() {
-            Some(earlier) => listwatch::resume(&mut self, policy, earlier.position).await,
+            Some(earlier) => {
+                let earlier = earlier.position.map_or(Earlier::Partial(earlier.floor), Earlier::Complete);
+                listwatch::resume(&mut self, policy, earlier).await
+            }
             None => listwatch::run(&mut self, policy).await,
         };
     }
 
-    /// Sends a request, with the next API version of the kind while the server does not know it.
+    /// Sends a request with parameters.
     async fn get(&mut self, parameters: &[(&str, &str)]) -> Result<Response, ApiError> {
+        self.request(|target| target.url(parameters)).await
+    }
+
+    /// Sends a request, with the next API version of the kind while the server does not know it.
+    async fn request(&mut self, url: impl Fn(&Target) -> String) -> Result<Response, ApiError> {
         loop {
-            let response = self.api.get(&self.target.url(parameters), self.accept).await;
+            let response = self.api.get(&url(&self.target), self.accept).await;
             let is_unknown = matches!(response, Err(ApiError::Status { code: 404, .. }));
             if !(is_unknown && self.target.try_next_version()) {
                 return response;
@@ -151,9 +178,12 @@ impl Watcher {
         self.health.proved();
     }
 
-    /// Keeps the position at the end of a list.
+    /// Keeps the position at the end of a list, and with several servers that of the watch.
     fn note_position(&mut self, received: &Received<String, String>) {
         match received {
+            Received::Data { position: Some(position), .. } if self.is_following && self.servers.order().is_some() => {
+                self.position.clone_from(position);
+            }
             Received::Data { position: Some(position), ends_list: true, .. }
             | Received::PageEnd(Page::Last(position)) => self.position.clone_from(position),
             _ => {}
@@ -187,16 +217,100 @@ impl Watcher {
 
     /// Reads the next part of the response. While a watch is silent, asks the API server whether it is current.
     async fn read_part(&mut self, silence: Duration) -> Result<Received<String, String>, ApiError> {
+        let is_relay = self.servers.is_relay(self.server);
         let Watcher { api, target, accept, sink, timing, health, reading, is_following, relist, .. } = self;
         let Some(reading) = reading else { return Ok(Received::End) };
         let proof = Prover { api, target, accept, health, timing };
+        let lookout = self.lookout.as_mut().filter(|_| *is_following);
+        let position = &self.position;
         tokio::select! {
             biased;
             // The sender is in the sink, so it is there.
             _ = relist.changed() => Err(ApiError::Unrecorded),
             received = reading.read(sink, silence) => received,
-            never = proof.run(), if *is_following && sink.limits_age() => match never {},
+            // The bookmarks of a relay prove that it is current.
+            never = proof.run(), if *is_following && sink.limits_age() && !is_relay => match never {},
+            () = found(lookout, target, position, accept) => Ok(Received::RelayFound),
         }
+    }
+}
+
+impl Watcher {
+    /// Sends the next requests to a server, because another one has failed.
+    fn move_to(&mut self, number: usize) {
+        self.use_server(number);
+        let order = self.servers.order();
+        self.lookout = None;
+        if self.servers.is_relay(number) {
+            self.relay = number;
+            // A relay may be one of several behind an address.
+            self.api.reconnect(self.asked);
+        } else if let Some(order) = order {
+            debug!(target: LOG, "Asking the API server for {}, without a relay", self.target.describe());
+            self.lookout = Some(Lookout::new(self.servers.get(self.relay), order));
+        }
+    }
+
+    /// Continues at a relay that was found.
+    fn return_to(&mut self, number: usize) {
+        info!(target: LOG, "Watching {} at a relay again", self.target.describe());
+        self.lookout = None;
+        self.use_server(number);
+    }
+
+    fn use_server(&mut self, number: usize) {
+        self.server = number;
+        self.api = Rc::clone(self.servers.get(number));
+        if self.servers.order().is_some() {
+            self.health.uses(self.api.url(), self.servers.is_relay(number));
+        }
+    }
+
+    /// Returns the version that what is read must have reached, with several servers.
+    fn floor(&self, position: Option<&String>) -> Option<String> {
+        self.servers.order().map(|_| position.cloned().unwrap_or_default())
+    }
+
+    /// Opens a list.
+    async fn list(&mut self, request: &Request<String, String>) -> Result<Reading, ApiError> {
+        let (kind, seconds) = (self.target.kind, self.watch_seconds());
+        let rule = |bound: &Option<String>| if bound.is_some() { "NotOlderThan" } else { "" };
+        Ok(match request {
+            Request::Stream { not_before } => {
+                let version = not_before.as_deref().unwrap_or_default();
+                let list = [
+                    ("sendInitialEvents", "true"),
+                    ("resourceVersion", version),
+                    ("resourceVersionMatch", "NotOlderThan"),
+                ];
+                let watch = [("watch", "1"), ("allowWatchBookmarks", "true"), ("timeoutSeconds", &seconds)];
+                let response = self.get(&[&watch[..1], &list, &watch[1..]].concat()).await?;
+                Reading::list_as_stream(kind, response, self.floor(not_before.as_ref()))
+            }
+            Request::Page { cursor, may_be_old, not_before } => {
+                let version = if *may_be_old { "0" } else { not_before.as_deref().unwrap_or_default() };
+                let token = cursor.as_deref().unwrap_or_default();
+                let page = [("limit", PAGE), ("resourceVersion", version), ("continue", token)];
+                let response = self.get(&[&page[..], &[("resourceVersionMatch", rule(not_before))]].concat()).await?;
+                Reading::page(kind, response, not_before.clone())
+            }
+            Request::Check { .. } | Request::Confirm { .. } | Request::Watch { .. } => {
+                return Err(ApiError::Unexpected("no list is requested".to_owned()));
+            }
+        })
+    }
+}
+
+/// Returns the parameters of a list that must not be older than a position.
+const fn not_older(position: &str) -> [(&str, &str); 2] {
+    [("resourceVersion", position), ("resourceVersionMatch", "NotOlderThan")]
+}
+
+/// Waits until a relay is found, or forever if none is looked for.
+async fn found(lookout: Option<&mut Lookout>, target: &Target, position: &str, accept: &'static str) {
+    match lookout {
+        Some(lookout) => lookout.found(target, position, accept).await,
+        None => core::future::pending().await,
     }
 }
 
@@ -207,29 +321,33 @@ impl Source for Watcher {
 
     async fn open(&mut self, request: Request<String, String>) -> Result<(), ApiError> {
         self.reading = None;
+        self.asked = Instant::now();
         self.is_following = matches!(request, Request::Watch { .. });
         debug!(target: LOG, "Requesting {}: {request:?}", self.target.describe());
-        let (kind, seconds) = (self.target.kind, self.watch_seconds());
+        let kind = self.target.kind;
         self.reading = Some(match &request {
-            Request::Stream => {
-                let list = [("sendInitialEvents", "true"), ("resourceVersionMatch", "NotOlderThan")];
-                let watch = [("watch", "1"), ("allowWatchBookmarks", "true"), ("timeoutSeconds", &seconds)];
-                Reading::list_as_stream(kind, self.get(&[&watch[..1], &list, &watch[1..]].concat()).await?)
+            Request::Stream { .. } | Request::Page { .. } => self.list(&request).await?,
+            // A list of one object that must not be older than the position. A relay ignores the limit.
+            Request::Check { position } if self.servers.order().is_some() => {
+                Reading::check(self.request(|target| target.url_of_one(&not_older(position))).await?)
             }
-            Request::Page { cursor, may_be_old } => {
-                let version = if *may_be_old { "0" } else { "" };
-                let token = cursor.as_deref().unwrap_or_default();
-                let page = [("limit", PAGE), ("resourceVersion", version), ("continue", token)];
-                Reading::page(kind, self.get(&page).await?)
-            }
-            // A list of one object that must not be older than the position.
             Request::Check { position } => {
-                let not_older = ("resourceVersionMatch", "NotOlderThan");
-                Reading::check(self.get(&[("limit", "1"), ("resourceVersion", position), not_older]).await?)
+                let [version, rule] = not_older(position);
+                Reading::check(self.get(&[("limit", "1"), version, rule]).await?)
+            }
+            // A list of at most one object that is as new as the storage.
+            Request::Confirm { position } => {
+                let response = self.request(|target| target.url_of_one(&[])).await?;
+                Reading::confirmation(kind, response, position.clone())
             }
             Request::Watch { position } => {
+                let seconds = self.watch_seconds();
                 let watch = [("watch", "1"), ("resourceVersion", position), ("allowWatchBookmarks", "true")];
-                Reading::watch(kind, self.get(&[&watch[..], &[("timeoutSeconds", &seconds)]].concat()).await?)
+                let response = self.get(&[&watch[..], &[("timeoutSeconds", &seconds)]].concat()).await?;
+                if self.servers.order().is_some() {
+                    self.position.clone_from(position);
+                }
+                Reading::watch(kind, response, self.floor(Some(position)))
             }
         });
         Ok(())
@@ -243,7 +361,7 @@ impl Source for Watcher {
         if let Ok(part) = &received {
             self.health.heard();
             self.note_position(part);
-            if self.is_following && !matches!(part, Received::End) {
+            if self.is_following && !matches!(part, Received::End | Received::RelayFound) {
                 self.health.proved();
             }
         }
@@ -282,6 +400,8 @@ impl Source for Watcher {
             Notice::Renewed => self.sink.meter().renewal(resource),
             // Part of a watch's life: the server keeps about five minutes of history.
             Notice::PositionLost => info!(target: LOG, "Listing {} again: {error}", self.target.describe()),
+            Notice::Moved { source } => self.move_to(source),
+            Notice::Returned { source } => self.return_to(source),
             Notice::Failed { is_news } => self.failed(error, is_news),
             Notice::Recovered { after } => {
                 log_recovery(&self.target.describe(), after);

@@ -15,7 +15,6 @@ use crate::api::Api;
 use crate::failure::ApiError;
 use crate::health::WatchHealth;
 use crate::target::Target;
-use crate::watch::next;
 use crate::{LOG, Timing};
 
 /// Maximum time for an answer that proves something. If its view lags, an API server reads the storage after 3 s.
@@ -51,8 +50,8 @@ impl Prover<'_> {
 
     async fn ask(&self) -> Result<(), ApiError> {
         let read = async {
-            let mut response = self.api.get(&self.target.url_of_one(), self.accept).await?;
-            while next(&mut response.body, FRESH_MAX).await?.is_some() {}
+            let mut response = self.api.get(&self.target.url_of_one(&[]), self.accept).await?;
+            while response.body.next(FRESH_MAX).await?.is_some() {}
             Ok(())
         };
         timeout(FRESH_MAX, read).await.unwrap_or(Err(ApiError::Unanswered(FRESH_MAX)))

@@ -5,19 +5,18 @@ use std::time::Duration;
 use cluster::object::{Event, Object};
 use cluster::{Change, Kind};
 use hyper::body::Bytes;
-use kube::client::Body;
 use listwatch::{Page, Received};
 
-use crate::api::Response;
+use crate::api::{RESTORED, Response};
+use crate::body::ResponseBody;
 use crate::decode::{EventDecoder, ListDecoder, ListItem, WatchEvent};
 use crate::failure::ApiError;
 use crate::rate_limit::Permit;
-use crate::watch::next;
 use crate::watch::sink::Sink;
 
 /// Response that is being read.
 pub(super) struct Reading {
-    body: Body,
+    body: ResponseBody,
     content: Content,
     /// Counts the request as in flight, until a list is complete.
     permit: Permit,
@@ -28,9 +27,20 @@ pub(super) struct Reading {
 enum Content {
     Events(Events),
     /// Page of a list, and what its metadata says about the next one.
-    Items(ListDecoder, Option<Page<String, String>>),
+    Items(Items),
     /// Any list. Only its success matters.
     Check,
+    /// Consistent list, which must not be older than this version.
+    Confirmation(ListDecoder, String),
+}
+
+/// Page of a list.
+struct Items {
+    decoder: ListDecoder,
+    /// Continuation token, version and number of the objects left, from the metadata of this page.
+    page: Option<Page<String, String>>,
+    /// Version that the list must have reached, for the first page.
+    floor: Option<String>,
 }
 
 /// Watch, or list as a stream.
@@ -38,6 +48,8 @@ struct Events {
     decoder: EventDecoder,
     /// True until the end of the list.
     is_listing: bool,
+    /// Version that a list must have reached, and then that of the last event, if there are several servers.
+    floor: Option<String>,
     /// Error with which the server ends the watch, found together with other events.
     failure: Option<ApiError>,
 }
@@ -51,24 +63,37 @@ struct Progress {
 }
 
 impl Reading {
-    /// Starts to read a list as a stream, which continues as a watch.
-    pub(super) fn list_as_stream(kind: Kind, response: Response) -> Reading {
-        Reading::events(kind, response, true)
+    /// Starts to read a list as a stream, which continues as a watch. With several servers, the list must have reached
+    /// the version `floor`, and each event after it that of the one before.
+    pub(super) fn list_as_stream(kind: Kind, response: Response, floor: Option<String>) -> Reading {
+        Reading::events(kind, response, floor, true)
     }
 
-    /// Starts to read a watch.
-    pub(super) fn watch(kind: Kind, response: Response) -> Reading {
-        Reading::events(kind, response, false)
+    /// Starts to read a watch. With several servers, each event must have reached the version of the one before, and
+    /// the first one `floor`.
+    pub(super) fn watch(kind: Kind, response: Response, floor: Option<String>) -> Reading {
+        Reading::events(kind, response, floor, false)
     }
 
-    fn events(kind: Kind, Response { body, encoding, permit }: Response, is_listing: bool) -> Reading {
+    fn events(kind: Kind, response: Response, floor: Option<String>, is_listing: bool) -> Reading {
+        let Response { body, encoding, permit } = response;
         let decoder = EventDecoder::new(encoding, kind);
-        Reading { body, content: Content::Events(Events { decoder, is_listing, failure: None }), permit, bytes: 0 }
+        let events = Events { decoder, is_listing, floor, failure: None };
+        Reading { body, content: Content::Events(events), permit, bytes: 0 }
     }
 
-    /// Starts to read a page of a list.
-    pub(super) fn page(kind: Kind, Response { body, encoding, permit }: Response) -> Reading {
-        Reading { body, content: Content::Items(ListDecoder::new(encoding, kind), None), permit, bytes: 0 }
+    /// Starts to read a page of a list, which must have reached a version.
+    pub(super) fn page(kind: Kind, response: Response, floor: Option<String>) -> Reading {
+        let Response { body, encoding, permit } = response;
+        let items = Items { decoder: ListDecoder::new(encoding, kind), page: None, floor };
+        Reading { body, content: Content::Items(items), permit, bytes: 0 }
+    }
+
+    /// Starts to read a consistent list, to compare its version.
+    pub(super) fn confirmation(kind: Kind, response: Response, known: String) -> Reading {
+        let Response { body, encoding, permit } = response;
+        let content = Content::Confirmation(ListDecoder::new(encoding, kind), known);
+        Reading { body, content, permit, bytes: 0 }
     }
 
     /// Starts to read a list without looking at it.
@@ -84,12 +109,13 @@ impl Reading {
             }
             self.permit = self.permit.take().filter(|_| events.is_listing);
         }
-        let Some(bytes) = next(&mut self.body, silence).await? else { return self.end() };
+        let Some(bytes) = self.body.next(silence).await? else { return self.end() };
         self.bytes += bytes.len() as u64;
         match &mut self.content {
             Content::Events(events) => events.take(&bytes, sink),
-            Content::Items(decoder, page) => take_items(decoder, page, &bytes, sink),
+            Content::Items(items) => items.take(&bytes, sink),
             Content::Check => Ok(NOTHING),
+            Content::Confirmation(decoder, known) => confirm(decoder, known, &bytes),
         }
     }
 
@@ -102,12 +128,15 @@ impl Reading {
     fn end(&mut self) -> Result<Received<String, String>, ApiError> {
         match &mut self.content {
             Content::Events(events) if events.decoder.is_within_an_event() => Err(ApiError::Cut),
-            Content::Items(decoder, _) if !decoder.is_complete() => Err(ApiError::Cut),
-            Content::Items(_, page) => {
-                let page = page.take().ok_or_else(|| ApiError::Unexpected("the list has no metadata".to_owned()))?;
+            Content::Items(Items { decoder, .. }) | Content::Confirmation(decoder, _) if !decoder.is_complete() => {
+                Err(ApiError::Cut)
+            }
+            Content::Items(items) => {
+                let page =
+                    items.page.take().ok_or_else(|| ApiError::Unexpected("the list has no metadata".to_owned()))?;
                 Ok(Received::PageEnd(page))
             }
-            Content::Events(_) | Content::Check => Ok(Received::End),
+            Content::Events(_) | Content::Check | Content::Confirmation(..) => Ok(Received::End),
         }
     }
 }
@@ -117,11 +146,18 @@ const NOTHING: Received<String, String> = Received::Data { events: 0, position: 
 
 impl Events {
     fn take(&mut self, bytes: &Bytes, sink: &Sink) -> Result<Received<String, String>, ApiError> {
-        let Events { decoder, is_listing, failure } = self;
+        let Events { decoder, is_listing, floor, failure } = self;
         let mut progress = Progress::default();
-        let decoded = decoder.feed(bytes, &mut |event| match progress.take(event, is_listing, sink) {
-            Ok(()) => progress.events += 1,
-            Err(error) => *failure = Some(error),
+        let decoded = decoder.feed(bytes, &mut |event| {
+            // Events after an older event belong to another history.
+            if matches!(failure, Some(ApiError::Older)) {
+                return;
+            }
+            let taken = check_order(&event, *is_listing, floor);
+            match taken.and_then(|()| progress.take(event, is_listing, sink)) {
+                Ok(()) => progress.events += 1,
+                Err(error) => *failure = Some(error),
+            }
         });
         if failure.is_none() {
             *failure = decoded.err().map(ApiError::from);
@@ -131,6 +167,38 @@ impl Events {
             None => Ok(progress.into()),
         }
     }
+}
+
+/// Compares the version of an event with that of the one before, and keeps it, if there are several servers.
+fn check_order(event: &WatchEvent<'_>, is_listing: bool, floor: &mut Option<String>) -> Result<(), ApiError> {
+    let Some(floor) = floor else { return Ok(()) };
+    let version = match event {
+        WatchEvent::Refused { code: 410, message } if message.contains(RESTORED) => return Err(ApiError::Restored),
+        WatchEvent::Refused { .. } => return Ok(()),
+        WatchEvent::Bookmark { version, ends_list: true } => version,
+        // Objects of a list are as old as their last change.
+        _ if is_listing => return Ok(()),
+        WatchEvent::Applied { object, .. } => object.meta().version,
+        WatchEvent::Deleted { version, .. } | WatchEvent::Bookmark { version, .. } => version,
+        WatchEvent::Unreadable(unreadable) => unreadable.version,
+    };
+    if is_older(version, floor) {
+        return Err(ApiError::Older);
+    }
+    floor.clear();
+    floor.push_str(version);
+    Ok(())
+}
+
+/// Returns true if a version is older than another one. Versions are decimal numbers (KEP-5504). Others are not
+/// compared.
+fn is_older(version: &str, other: &str) -> bool {
+    let number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    if !number(version) || !number(other) {
+        return false;
+    }
+    let (version, other) = (version.trim_start_matches('0'), other.trim_start_matches('0'));
+    (version.len(), version) < (other.len(), other)
 }
 
 impl Progress {
@@ -193,18 +261,63 @@ fn applied(object: Object<'_>, trigger: &str, is_listing: bool, sink: &Sink) {
     }
 }
 
-/// Applies the items of a page.
-fn take_items(
+impl Items {
+    /// Applies the items of a page. Its metadata, with the version, come before them.
+    fn take(&mut self, bytes: &Bytes, sink: &Sink) -> Result<Received<String, String>, ApiError> {
+        let Items { decoder, page, floor } = self;
+        let mut is_old = false;
+        decoder.feed(bytes, &mut |item| match item {
+            ListItem::Metadata { version, .. } if floor.as_ref().is_some_and(|floor| is_older(version, floor)) => {
+                is_old = true;
+            }
+            _ if is_old => {}
+            ListItem::Object(object) => drop(sink.apply(&Event::Applied(object))),
+            ListItem::Unreadable(unreadable) => sink.unreadable(&unreadable, None),
+            ListItem::Metadata { version, token: "" } => *page = Some(Page::Last(version.to_owned())),
+            ListItem::Metadata { token, .. } => *page = Some(Page::Next(token.to_owned())),
+        })?;
+        if is_old { Err(ApiError::Older) } else { Ok(NOTHING) }
+    }
+}
+
+/// Compares the version of a consistent list with the known one.
+pub(super) fn confirm(
     decoder: &mut ListDecoder,
-    page: &mut Option<Page<String, String>>,
+    known: &str,
     bytes: &Bytes,
-    sink: &Sink,
 ) -> Result<Received<String, String>, ApiError> {
-    decoder.feed(bytes, &mut |item| match item {
-        ListItem::Object(object) => drop(sink.apply(&Event::Applied(object))),
-        ListItem::Unreadable(unreadable) => sink.unreadable(&unreadable, None),
-        ListItem::Metadata { version, token: "" } => *page = Some(Page::Last(version.to_owned())),
-        ListItem::Metadata { token, .. } => *page = Some(Page::Next(token.to_owned())),
+    let mut is_old = false;
+    decoder.feed(bytes, &mut |item| {
+        if let ListItem::Metadata { version, .. } = item {
+            is_old |= is_older(version, known);
+        }
     })?;
-    Ok(NOTHING)
+    if is_old { Err(ApiError::Restored) } else { Ok(NOTHING) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn compares_versions_as_numbers() {
+        for (version, other) in
+            [("9", "10"), ("009", "10"), ("99", "0100"), ("18446744073709551616", "18446744073709551617")]
+        {
+            assert!(is_older(version, other) && !is_older(other, version), "{version} {other}");
+        }
+        for (version, other) in [("", "1"), ("1", ""), ("a", "1"), ("1", "b"), ("7", "07"), ("-1", "1")] {
+            assert!(!is_older(version, other), "{version} {other}");
+        }
+    }
+
+    #[test]
+    fn accepts_events_in_their_order_only() {
+        let bookmark = |version| WatchEvent::Bookmark { version, ends_list: false };
+        let mut floor = Some("7".to_owned());
+        for (version, is_accepted) in [("7", true), ("9", true), ("8", false), ("10", true), ("9", false)] {
+            assert_eq!(check_order(&bookmark(version), false, &mut floor).is_ok(), is_accepted, "{version}");
+        }
+        assert!(check_order(&bookmark("1"), false, &mut None).is_ok());
+    }
 }

@@ -16,6 +16,7 @@ mod log;
 mod manifests;
 mod mesh;
 mod rate_limit;
+mod relays;
 mod scope;
 mod snapshot;
 mod support;

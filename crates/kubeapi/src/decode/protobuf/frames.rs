@@ -23,7 +23,15 @@ impl Frames {
         bytes: &[u8],
         each: &mut dyn FnMut(WatchEvent<'_>),
     ) -> Result<(), OutOfSyncError> {
-        self.0.feed(bytes, |at_hand| step(kind, at_hand, each))
+        self.feed_raw(bytes, &mut |frame| match frame {
+            Ok(frame) => event(kind, frame, each),
+            Err(unreadable) => each(WatchEvent::Unreadable(unreadable)),
+        })
+    }
+
+    /// Processes more bytes of the response, and hands out frames without decoding them.
+    pub(super) fn feed_raw(&mut self, bytes: &[u8], each: &mut EachFrame<'_>) -> Result<(), OutOfSyncError> {
+        self.0.feed(bytes, |at_hand| step(at_hand, each))
     }
 
     pub(in crate::decode) const fn is_within_a_frame(&self) -> bool {
@@ -31,19 +39,22 @@ impl Frames {
     }
 }
 
-fn step(kind: Kind, at_hand: &[u8], each: &mut dyn FnMut(WatchEvent<'_>)) -> Step {
+/// Receiver of frames.
+pub(super) type EachFrame<'f> = dyn FnMut(Result<&[u8], Unreadable<'static>>) + 'f;
+
+fn step(at_hand: &[u8], each: &mut EachFrame<'_>) -> Step {
     let Some(length) = at_hand.first_chunk::<HEAD>() else { return Step::Need(HEAD) };
     let length = u32::from_be_bytes(*length) as usize;
     if length > FRAME_MAX {
-        each(WatchEvent::Unreadable(nameless(NO_LENGTH)));
+        each(Err(nameless(NO_LENGTH)));
         return Step::OutOfSync;
     }
     if length > OBJECT_MAX {
-        each(WatchEvent::Unreadable(Unreadable::too_long()));
+        each(Err(Unreadable::too_long()));
         return Step::Skip(HEAD + length);
     }
     let Some(frame) = at_hand.get(HEAD..HEAD + length) else { return Step::Need(HEAD + length) };
-    event(kind, frame, each);
+    each(Ok(frame));
     Step::Took(HEAD + length)
 }
 

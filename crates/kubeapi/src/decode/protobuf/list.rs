@@ -12,6 +12,13 @@ use crate::decode::{ListItem, OBJECT_MAX, OutOfSyncError, Unreadable};
 const METADATA: u64 = 1;
 const ITEMS: u64 = 2;
 
+/// Part of a list.
+pub(super) enum ListPart<'a> {
+    Item(&'a [u8]),
+    Metadata(&'a [u8]),
+    Unreadable(Unreadable<'static>),
+}
+
 /// State of the decoder.
 #[derive(Default)]
 pub(in crate::decode) struct List {
@@ -38,10 +45,21 @@ impl List {
         bytes: &[u8],
         each: &mut dyn FnMut(ListItem<'_>),
     ) -> Result<(), OutOfSyncError> {
+        self.feed_raw(bytes, &mut |part| {
+            each(match part {
+                ListPart::Item(item) => object(kind, item).into(),
+                ListPart::Metadata(metadata) => list_metadata(metadata),
+                ListPart::Unreadable(unreadable) => ListItem::Unreadable(unreadable),
+            });
+        })
+    }
+
+    /// Processes more bytes of the response, and hands out its parts without decoding them.
+    pub(super) fn feed_raw(&mut self, bytes: &[u8], each: &mut dyn FnMut(ListPart<'_>)) -> Result<(), OutOfSyncError> {
         let position = &mut self.position;
         self.stream.feed(bytes, |at_hand| {
-            position.step(kind, at_hand, each).unwrap_or_else(|error| {
-                each(ListItem::Unreadable(nameless(error)));
+            position.step(at_hand, each).unwrap_or_else(|error| {
+                each(ListPart::Unreadable(nameless(error)));
                 Step::OutOfSync
             })
         })
@@ -54,13 +72,13 @@ impl List {
 }
 
 impl Position {
-    fn step(&mut self, kind: Kind, at_hand: &[u8], each: &mut dyn FnMut(ListItem<'_>)) -> Result<Step, ProtobufError> {
+    fn step(&mut self, at_hand: &[u8], each: &mut dyn FnMut(ListPart<'_>)) -> Result<Step, ProtobufError> {
         match *self {
             Position::Start => self.magic(at_hand),
             Position::Envelope { .. } => self.envelope(at_hand),
             Position::List { left } => {
                 let in_list = at_hand.get(..left).unwrap_or(at_hand);
-                let step = next_field(kind, in_list, left, each)?;
+                let step = next_field(in_list, left, each)?;
                 self.advance(left, &step)?;
                 Ok(step)
             }
@@ -103,23 +121,18 @@ impl Position {
 }
 
 /// Processes the next field of the list.
-fn next_field(
-    kind: Kind,
-    at_hand: &[u8],
-    left: usize,
-    each: &mut dyn FnMut(ListItem<'_>),
-) -> Result<Step, ProtobufError> {
+fn next_field(at_hand: &[u8], left: usize, each: &mut dyn FnMut(ListPart<'_>)) -> Result<Step, ProtobufError> {
     let Some(head) = Head::read(at_hand)? else { return Ok(Step::Need(at_hand.len() + 1)) };
     let whole = head.bytes.checked_add(head.length).filter(|whole| *whole <= left).ok_or(BEYOND)?;
     if !(head.is_delimited && matches!(head.number, METADATA | ITEMS)) {
         return Ok(Step::Skip(whole));
     }
     if head.length > OBJECT_MAX {
-        each(ListItem::Unreadable(Unreadable::too_long()));
+        each(ListPart::Unreadable(Unreadable::too_long()));
         return Ok(Step::Skip(whole));
     }
     let Some(part) = at_hand.get(head.bytes..whole) else { return Ok(Step::Need(whole)) };
-    each(if head.number == ITEMS { object(kind, part).into() } else { list_metadata(part) });
+    each(if head.number == ITEMS { ListPart::Item(part) } else { ListPart::Metadata(part) });
     Ok(Step::Took(whole))
 }
 

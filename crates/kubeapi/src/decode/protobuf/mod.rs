@@ -8,6 +8,7 @@ mod fields;
 mod frames;
 mod list;
 mod objects;
+mod raw;
 mod stream;
 
 use cluster::Kind;
@@ -19,6 +20,7 @@ use super::{Decoded, ListItem, PROTOBUF, Status, Unreadable, UnreadableReason, W
 
 pub(super) use frames::Frames;
 pub(super) use list::List;
+pub use raw::{RawEvent, RawEvents, RawItem, RawList};
 
 /// Magic bytes before every object and list.
 const MAGIC: &[u8] = b"k8s\0";
