@@ -13,20 +13,20 @@ use std::time::Duration;
 
 use control::{Endpoint, ErrorBody, Method};
 use engine::tls::{ClientTls, Identity};
-use http_body_util::{BodyExt, Full, Limited};
+use http_body_util::{BodyExt, Limited};
 use hyper::body::{Bytes, Incoming};
 use hyper::client::conn::http1;
 use hyper::header::{CONTENT_TYPE, HOST};
 use hyper::{Request, StatusCode};
-use hyper_util::rt::TokioIo;
 use rustls::{AlertDescription, InvalidMessage};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::runtime::Runtime;
 use tokio::time::timeout;
+use transport::byte_streams::Duplex;
 use transport::files::{PEM_FILE_MAX, read_file};
+use transport::http_client::{self, RequestBody};
 use transport::tls::Client;
 use transport::{TlsError, error_text, root_cause};
 
@@ -76,10 +76,6 @@ enum Kind {
     /// Host and port, with TLS.
     Tls(String, Arc<Client>),
 }
-
-/// Connection to a server.
-trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
-impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
 
 /// Reason why a server could not be asked, or did not do what it was asked.
 #[derive(Debug, thiserror::Error)]
@@ -211,7 +207,7 @@ impl Socket {
     }
 
     /// Connects to the server. The runtime must run.
-    async fn connect(&self) -> Result<Box<dyn Stream>, ControlError> {
+    async fn connect(&self) -> Result<Box<dyn Duplex>, ControlError> {
         let broken = |error| ControlError::Connect(self.name.clone(), error);
         match &self.kind {
             Kind::Unix => Ok(Box::new(connect_unix(&self.name).map_err(|error| unix_error(&self.name, error))?)),
@@ -304,7 +300,7 @@ impl Socket {
             let limit = endpoint.route().time_limit + MARGIN;
             let stream = timeout(limit, self.connect()).await.map_err(|_| self.late(limit))??;
             let (mut sender, connection) =
-                http1::handshake(TokioIo::new(stream)).await.map_err(|error| self.broken(error))?;
+                http_client::http1(&http1::Builder::new(), stream).await.map_err(|error| self.broken(error))?;
             // It ends with the response.
             let connection = tokio::spawn(connection);
             let sending = sender.send_request(request(endpoint, parameters, Vec::new())?);
@@ -322,13 +318,13 @@ impl Socket {
 
     async fn exchange(
         &self,
-        stream: Box<dyn Stream>,
+        stream: Box<dyn Duplex>,
         endpoint: Endpoint,
         parameters: &[(&str, &str)],
         body: Vec<u8>,
     ) -> Result<(StatusCode, Bytes), ControlError> {
         let (mut sender, connection) =
-            http1::handshake(TokioIo::new(stream)).await.map_err(|error| self.broken(error))?;
+            http_client::http1(&http1::Builder::new(), stream).await.map_err(|error| self.broken(error))?;
         let request = request(endpoint, parameters, body)?;
         let responding = async {
             let response = sender.send_request(request).await.map_err(|error| self.broken(error))?;
@@ -584,7 +580,7 @@ fn request(
     endpoint: Endpoint,
     parameters: &[(&str, &str)],
     body: Vec<u8>,
-) -> Result<Request<Full<Bytes>>, ControlError> {
+) -> Result<Request<RequestBody>, ControlError> {
     let route = endpoint.route();
     let method = match route.method {
         Method::Get => hyper::Method::GET,
@@ -595,6 +591,6 @@ fn request(
         .uri(control::query::url(route.path, parameters))
         .header(HOST, "localhost")
         .header(CONTENT_TYPE, "application/json")
-        .body(Full::new(Bytes::from(body)))
+        .body(RequestBody::whole(body))
         .map_err(|error| ControlError::Response(error.to_string()))
 }

@@ -8,9 +8,10 @@ use http::{Method, Request};
 use hyper::body::Incoming;
 use prost::Message;
 use skydns::{Credentials, Range};
+use transport::grpc::encode_frame;
+use transport::http_client::RequestBody;
 
 use crate::Timing;
-use crate::body::RequestBody;
 use crate::connection::Connection;
 use crate::endpoint::Endpoint;
 use crate::error::EtcdError;
@@ -101,7 +102,10 @@ impl Client {
             let (key, range_end) = (range.from.clone(), range.to.clone());
             WatchRequest { create: Some(WatchCreateRequest { key, range_end, start_revision, fragment: true }) }
         });
-        let mut request = self.request(proto::WATCH, RequestBody::some(creates))?;
+        let mut request = self.request(
+            proto::WATCH,
+            RequestBody::open(creates.flat_map(|create| encode_frame(&create)).collect::<Vec<u8>>()),
+        )?;
         request.headers_mut().insert("hasleader", HeaderValue::from_static("true"));
         let call = transport::grpc::call(&mut self.connection.sender, request, MESSAGE_MAX);
         Ok(tokio::time::timeout(self.timeout, call).await.map_err(|_| EtcdError::Silent)??)
@@ -113,7 +117,7 @@ impl Client {
         Q: Message,
         R: Message + Default,
     {
-        let request = self.request(method, RequestBody::one(request))?;
+        let request = self.request(method, RequestBody::whole(encode_frame(request)))?;
         let response =
             async { transport::grpc::call(&mut self.connection.sender, request, MESSAGE_MAX).await?.single().await };
         Ok(tokio::time::timeout(self.timeout, response).await.map_err(|_| EtcdError::Silent)??)

@@ -5,20 +5,21 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use host::boxed;
 use host::tls::{ClientTls, Identity};
-use hyper::client::conn::http2::{Builder, SendRequest};
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper::client::conn::http2::Builder;
+use hyper_util::rt::TokioTimer;
 use rustls::pki_types::ServerName;
 use skydns::Tls;
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::task::{AbortHandle, spawn_local};
 use tokio_rustls::TlsConnector;
+use transport::byte_streams::Duplex;
 use transport::files::{PEM_FILE_MAX, read_file};
-use transport::grpc::{CallError, LocalExecutor};
+use transport::grpc::CallError;
+use transport::http_client::{self, Http2Sender, Tasks};
 
 use crate::Timing;
-use crate::body::RequestBody;
 use crate::endpoint::Endpoint;
 use crate::error::{EtcdError, StoreError};
 
@@ -30,7 +31,7 @@ const CONNECTION_WINDOW: u32 = 4 << 20;
 /// Connection that closes when the last clone is dropped.
 #[derive(Clone)]
 pub(crate) struct Connection {
-    pub(crate) sender: SendRequest<RequestBody>,
+    pub(crate) sender: Http2Sender,
     _driver: Arc<Driver>,
 }
 
@@ -58,31 +59,29 @@ impl Connection {
         // Send small messages without delay.
         stream.set_nodelay(true).map_err(failed)?;
         if !endpoint.has_tls {
-            return Connection::greet(stream, timing).await;
+            return Connection::greet(Box::new(stream), timing).await;
         }
         let name = ServerName::try_from(endpoint.host.clone()).map_err(|error| EtcdError::Tls(error.to_string()))?;
         let connector = TlsConnector::from(Arc::new(config(tls).map_err(|error| EtcdError::Tls(error.to_string()))?));
         let stream =
             connector.connect(name, stream).await.map_err(|error| EtcdError::Tls(transport::error_text(&error)))?;
-        Connection::greet(stream, timing).await
+        Connection::greet(Box::new(stream), timing).await
     }
 
-    async fn greet<S>(stream: S, timing: &Timing) -> Result<Connection, EtcdError>
-    where
-        S: AsyncRead + AsyncWrite + Unpin + 'static,
-    {
-        let mut builder = Builder::new(LocalExecutor);
-        builder
-            .timer(TokioTimer::new())
-            .initial_stream_window_size(STREAM_WINDOW)
-            .initial_connection_window_size(CONNECTION_WINDOW)
-            .keep_alive_interval(timing.keep_alive)
-            .keep_alive_timeout(timing.keep_alive_response)
-            .keep_alive_while_idle(true);
-        let greeted = builder.handshake(TokioIo::new(stream)).await;
+    async fn greet(stream: Box<dyn Duplex>, timing: &Timing) -> Result<Connection, EtcdError> {
+        let configure = |builder: &mut Builder<Tasks>| {
+            builder
+                .timer(TokioTimer::new())
+                .initial_stream_window_size(STREAM_WINDOW)
+                .initial_connection_window_size(CONNECTION_WINDOW)
+                .keep_alive_interval(timing.keep_alive)
+                .keep_alive_timeout(timing.keep_alive_response)
+                .keep_alive_while_idle(true);
+        };
+        let greeted = http_client::http2(&configure, stream).await;
         let (sender, driver) = greeted.map_err(|error| CallError::connection(&error))?;
         // The pending calls report the error of the connection.
-        let driver = spawn_local(async move { drop(driver.await) });
+        let driver = spawn_local(boxed(async move { drop(driver.await) }));
         Ok(Connection { sender, _driver: Arc::new(Driver(driver.abort_handle())) })
     }
 }

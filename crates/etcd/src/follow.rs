@@ -228,14 +228,14 @@ impl Source for Follower {
         self.reading = None;
         self.reading = Some(match request {
             listwatch::Request::Page { cursor: Some(cursor), .. } => self.page(cursor).await?,
-            listwatch::Request::Page { cursor: None, .. } | listwatch::Request::Stream => {
+            listwatch::Request::Page { cursor: None, .. } | listwatch::Request::Stream { .. } => {
                 self.client = None;
                 self.client = Some(self.connect().await?);
                 self.page(Cursor::first()).await?
             }
-            listwatch::Request::Watch { position } | listwatch::Request::Check { position } => {
-                self.watch(&position).await?
-            }
+            listwatch::Request::Watch { position }
+            | listwatch::Request::Check { position }
+            | listwatch::Request::Confirm { position } => self.watch(&position).await?,
         });
         Ok(())
     }

@@ -11,7 +11,6 @@
     reason = "this crate does I/O: it opens connections and reads files and the clock"
 )]
 
-mod body;
 mod client;
 mod connection;
 mod endpoint;
@@ -26,6 +25,7 @@ use std::rc::Rc;
 use std::sync::{Arc, Weak};
 
 use host::FollowError;
+use host::boxed;
 use metrics::Registry;
 use skydns::{Index, Reducer, Request, StoreHandle, Stores};
 use tokio::task::AbortHandle;
@@ -80,7 +80,7 @@ impl Stores for Edge {
         let endpoints = endpoints(&request).map_err(FollowError::new)?;
         let (reducer, index) = Reducer::new(&request);
         let follower = Follower::new(request.clone(), endpoints, reducer, &self.timing, &self.meter);
-        let task = tokio::task::spawn_local(follower.run()).abort_handle();
+        let task = tokio::task::spawn_local(boxed(follower.run())).abort_handle();
         let followed = Arc::new(FollowedStore { request, index, task });
         self.stores.borrow_mut().push(Arc::downgrade(&followed));
         Ok(followed)

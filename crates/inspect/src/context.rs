@@ -13,7 +13,7 @@ use super::history::History;
 use super::view::View;
 use super::watch::Watch;
 
-/// What all connections share. It stays on the control thread.
+/// State that all connections share. It stays on the control thread.
 pub(super) struct Context {
     pub(super) view: Arc<View>,
     pub(super) history: Rc<RefCell<History>>,

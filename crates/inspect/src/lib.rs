@@ -36,6 +36,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use config::setup::ControlAddress;
+use host::boxed;
 use net::Taps;
 use tokio::sync::mpsc::{Receiver, Sender, UnboundedReceiver, UnboundedSender, channel, unbounded_channel};
 use tokio::sync::oneshot;
@@ -97,8 +98,8 @@ async fn run(
     mut changes: UnboundedReceiver<Vec<ControlAddress>>,
 ) {
     let context = Rc::new(Context::new(view, taps, commands));
-    tokio::task::spawn_local(history::keep(Rc::clone(&context.history), Arc::clone(&context.view.registry)));
-    tokio::task::spawn_local(watch::run(Rc::clone(&context.watch), Arc::clone(&context.view)));
+    tokio::task::spawn_local(boxed(history::keep(Rc::clone(&context.history), Arc::clone(&context.view.registry))));
+    tokio::task::spawn_local(boxed(watch::run(Rc::clone(&context.watch), Arc::clone(&context.view))));
     let mut listeners = Listeners::new(&context);
     while let Some(addresses) = changes.recv().await {
         context.watch.switch(!addresses.is_empty());

@@ -97,7 +97,7 @@ mod tests {
     const WORDS: [&str; 11] =
         ["limit", "drop", "lost", "reject", "refuse", "lack", "too many", "exceed", "maximum", "full", "evict"];
     /// Counters with such a word that count no limit, each with what it counts.
-    const OTHERS: [(&str, &str); 13] = [
+    const OTHERS: [(&str, &str); 16] = [
         ("portolan_cpu_periods_total", "the limit of the container, shown as CPU"),
         ("portolan_cpu_throttled_periods_total", "the limit of the container, shown as CPU"),
         ("portolan_kube_dns_config_refused_total", "invalid ConfigMaps"),
@@ -111,6 +111,9 @@ mod tests {
         ("coredns_acl_dropped_requests_total", "a policy of the Corefile"),
         ("coredns_cache_evictions_total", "normal work of a full cache, shown as its size"),
         ("portolan_upstream_cookie_failures_total", "replies without a cookie"),
+        ("portolan_relay_connections_refused_total", "a limit of `portolan relay`, which has no control socket"),
+        ("portolan_relay_refusals_total", "refusals of `portolan relay`, which has no control socket"),
+        ("portolan_relay_slow_subscribers_total", "a limit of `portolan relay`, which has no control socket"),
     ];
 
     #[test]

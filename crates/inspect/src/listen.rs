@@ -16,11 +16,12 @@ use std::time::Duration;
 
 use config::setup::ControlAddress;
 use engine::tls::TlsServer;
+use host::boxed;
 use net::{ConnectionTable, TableLimits};
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
+use transport::byte_streams::Duplex;
 use transport::tls::accept_tls;
 
 use super::answer::respond;
@@ -94,7 +95,7 @@ impl Listeners {
     fn start(&mut self, address: &ControlAddress, tls: Option<Arc<dyn TlsServer>>) {
         let tls: Tls = Rc::new(RefCell::new(tls));
         let (context, evictions) = (Rc::clone(&self.context), Rc::clone(&self.evictions));
-        let task = tokio::task::spawn_local(run(context, evictions, address.clone(), Rc::clone(&tls)));
+        let task = tokio::task::spawn_local(boxed(run(context, evictions, address.clone(), Rc::clone(&tls))));
         self.running.push(Running { address: address.clone(), tls, task: task.abort_handle() });
     }
 }
@@ -263,9 +264,9 @@ impl Server {
 
     /// Admits a TCP connection; with TLS, after a handshake in which the client shows a valid certificate.
     fn admit_tcp(&self, stream: TcpStream, from: IpAddr) {
-        let Some(tls) = self.tls.borrow().clone() else { return self.admit(stream, Access::ReadOnly, from) };
+        let Some(tls) = self.tls.borrow().clone() else { return self.admit(Box::new(stream), Access::ReadOnly, from) };
         let (server, (waiting, _)) = (self.clone(), self.strangers.admit(from));
-        tokio::task::spawn_local(async move {
+        tokio::task::spawn_local(boxed(async move {
             let greeted = tokio::select! {
                 biased;
                 () = waiting.evicted() => return,
@@ -273,15 +274,15 @@ impl Server {
             };
             // The client knows why a handshake failed. The server needs no report of every scan of its port.
             if let Ok(Ok(stream)) = greeted {
-                server.admit(stream, Access::ReadOnlyTls, from);
+                server.admit(Box::new(stream), Access::ReadOnlyTls, from);
             }
-        });
+        }));
     }
 
     fn admit_unix(&self, stream: tokio::net::UnixStream, from: IpAddr) {
         let Ok(peer) = stream.peer_cred() else { return };
         match check_user(peer.uid(), net::own_user()) {
-            Ok(()) => self.admit(stream, Access::Full { user: peer.uid() }, from),
+            Ok(()) => self.admit(Box::new(stream), Access::Full { user: peer.uid() }, from),
             Err(refusal) => self.refuse(stream, from, refusal),
         }
     }
@@ -289,8 +290,8 @@ impl Server {
     /// Tells a peer of a Unix socket why it is refused, in response to its first request.
     fn refuse(&self, stream: tokio::net::UnixStream, from: IpAddr, refusal: Refusal) {
         let (connection, _) = self.strangers.admit(from);
-        tokio::task::spawn_local(async move {
-            let serving = http_server::serve(stream, &connection, async |request| {
+        tokio::task::spawn_local(boxed(async move {
+            let serving = http_server::serve(Box::new(stream), &connection, async |request| {
                 http_server::without_body(request).await;
                 respond(Err(refusal.clone()))
             });
@@ -299,10 +300,10 @@ impl Server {
                 () = connection.evicted() => {}
                 _ = serving => {}
             }
-        });
+        }));
     }
 
-    fn admit(&self, stream: impl AsyncRead + AsyncWrite + Unpin + 'static, access: Access, from: IpAddr) {
+    fn admit(&self, stream: Box<dyn Duplex>, access: Access, from: IpAddr) {
         let context = Rc::clone(&self.context);
         self.gate.admit(from, async move |connection| {
             http_server::serve(stream, connection, |request| answer(&context, access, request)).await

@@ -4,14 +4,13 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use corefile::Directive;
-use http_body_util::{BodyExt, Empty, Limited};
+use http_body_util::{BodyExt, Limited};
 use hyper::Request;
-use hyper::body::Bytes;
 use hyper::client::conn::http1;
 use hyper::header::HOST;
-use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
+use transport::http_client::{self, RequestBody};
 
 /// Port of the metrics page without another one in the Corefile.
 pub const METRICS_PORT: u16 = 9153;
@@ -39,8 +38,9 @@ pub async fn corefile_hash(metrics: SocketAddr) -> Result<String, PageError> {
 /// Requests the metrics page.
 async fn page(address: SocketAddr) -> Result<String, PageError> {
     let stream = TcpStream::connect(address).await.map_err(PageError::Connect)?;
-    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(PageError::Http)?;
-    let request = Request::get("/metrics").header(HOST, address.to_string()).body(Empty::<Bytes>::new());
+    let (mut sender, connection) =
+        http_client::http1(&http1::Builder::new(), Box::new(stream)).await.map_err(PageError::Http)?;
+    let request = Request::get("/metrics").header(HOST, address.to_string()).body(RequestBody::default());
     let request = request.map_err(|_| PageError::Form)?;
     let exchange = async {
         let response = sender.send_request(request).await.map_err(PageError::Http)?;

@@ -16,6 +16,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout, timeout_at};
 use transport::MonotonicClock;
+use transport::byte_streams::Duplex;
 use transport::proxy::{HeaderScan, scan};
 use transport::spare::{Freed, Spare};
 use transport::tls::{self, StreamProtocol};
@@ -108,7 +109,7 @@ impl Client {
         }
         let Some(tls) = self.endpoint.tls(&self.shared) else {
             return Ok(match self.scheme {
-                Scheme::Grpc | Scheme::Https => self.serve_http(rejoined(early, stream), Version::HTTP_11),
+                Scheme::Grpc | Scheme::Https => self.serve_http(Box::new(rejoined(early, stream)), Version::HTTP_11),
                 _ => Box::pin(tcp::serve(self, stream, early)),
             });
         };
@@ -123,7 +124,7 @@ impl Client {
         let stream = unless_closed(closing, greeted).await?;
         if matches!(self.scheme, Scheme::Grpc | Scheme::Https) {
             let is_http2 = stream.alpn_protocol() == Some(tls::HTTP2);
-            return Ok(self.serve_http(stream, if is_http2 { Version::HTTP_2 } else { Version::HTTP_11 }));
+            return Ok(self.serve_http(Box::new(stream), if is_http2 { Version::HTTP_2 } else { Version::HTTP_11 }));
         }
         Ok(Box::pin(self.serve_inside_tls(stream)))
     }
@@ -142,7 +143,7 @@ impl Client {
     }
 
     /// Serves gRPC, or DNS over HTTPS with this version.
-    fn serve_http(self, stream: impl AsyncRead + AsyncWrite + Unpin + 'static, version: Version) -> Serving {
+    fn serve_http(self, stream: Box<dyn Duplex>, version: Version) -> Serving {
         match self.scheme {
             Scheme::Grpc => Box::pin(grpc::serve(self, stream)),
             _ => Box::pin(https::serve(self, stream, version)),

@@ -9,6 +9,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use host::boxed;
 use metrics::{Counter, Counters, Registry};
 use net::{Connection, ConnectionTable, Limits, TableLimits};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
@@ -104,7 +105,7 @@ impl Gate {
             self.evictions.count();
         }
         let spare = Rc::clone(&self.spare);
-        tokio::task::spawn_local(async move {
+        tokio::task::spawn_local(boxed(async move {
             tokio::select! {
                 biased;
                 () = connection.evicted() => {}
@@ -112,6 +113,6 @@ impl Gate {
                 _ = serving(&connection) => {}
             }
             spare.refill();
-        });
+        }));
     }
 }

@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::io;
+use std::pin::Pin;
 use std::time::Duration;
 
 use hyper::body::{Body, Bytes, Incoming};
@@ -11,8 +12,8 @@ use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 use net::Connection;
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::Instant;
+use transport::byte_streams::Duplex;
 use transport::request_body::{Discarded, discard};
 
 use crate::deadlines::{Phases, Watched};
@@ -38,13 +39,16 @@ pub async fn discard_rest(head: &Parts, body: &mut Incoming) {
     }
 }
 
+/// Body of a response.
+type ResponseBody = Pin<Box<dyn Body<Data = Bytes, Error = Infallible>>>;
+
 /// Serves a connection until it ends or a deadline of [`Phases`] passes. `answer` responds to a request. A response
 /// body of unknown length is a stream, which has no deadline while the client reads it.
 ///
 /// # Errors
 /// The connection broke, or a deadline has passed.
 pub async fn serve<B, A>(
-    stream: impl AsyncRead + AsyncWrite + Unpin,
+    stream: Box<dyn Duplex>,
     connection: &Connection,
     answer: impl Fn(Request<Incoming>) -> A,
 ) -> io::Result<()>
@@ -52,6 +56,19 @@ where
     B: Body<Data = Bytes, Error = Infallible> + 'static,
     A: Future<Output = Response<B>>,
 {
+    let answer = |request| -> Pin<Box<dyn Future<Output = Response<ResponseBody>> + '_>> {
+        let answering = answer(request);
+        Box::pin(async { answering.await.map(|body| Box::pin(body) as ResponseBody) })
+    };
+    serve_boxed(stream, connection, &answer).await
+}
+
+/// Serves a connection like [`serve`]. Not generic, so that the program has hyper's server for pages once.
+async fn serve_boxed<'a>(
+    stream: Box<dyn Duplex>,
+    connection: &Connection,
+    answer: &dyn Fn(Request<Incoming>) -> Pin<Box<dyn Future<Output = Response<ResponseBody>> + 'a>>,
+) -> io::Result<()> {
     let phases = Phases::new();
     let service = service_fn(|request| {
         connection.touch();
@@ -112,7 +129,7 @@ mod tests {
         let (connection, _) = table.admit(IpAddr::V4(Ipv4Addr::LOCALHOST));
         client.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
         let start = Instant::now();
-        let serving = serve(server, &connection, async |_| Response::new(Endless));
+        let serving = serve(Box::new(server), &connection, async |_| Response::new(Endless));
         let reading = async {
             for _ in 0..reads {
                 tokio::time::sleep(Duration::from_secs(50)).await;

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use config::setup::{Page, PageContent};
+use host::boxed;
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderValue};
@@ -75,6 +76,12 @@ pub(crate) struct PageListenError {
     address: String,
     #[source]
     error: io::Error,
+}
+
+impl PageListenError {
+    pub(crate) fn new(address: String, error: io::Error) -> PageListenError {
+        PageListenError { address, error }
+    }
 }
 
 impl Admin {
@@ -152,7 +159,7 @@ impl Server {
             };
             gate.run(&listener, ACCEPTED_AT_ONCE, accepted).await;
         };
-        Server { pages, handle: tokio::task::spawn_local(serving).abort_handle() }
+        Server { pages, handle: tokio::task::spawn_local(boxed(serving)).abort_handle() }
     }
 }
 
@@ -188,7 +195,7 @@ async fn listen_until_free(address: &str, pages: &Pages) -> TcpListener {
 }
 
 /// Binds to an address and registers the socket with the runtime of this thread.
-fn listen(address: &str) -> io::Result<TcpListener> {
+pub(crate) fn listen(address: &str) -> io::Result<TcpListener> {
     let mut candidates = match address.strip_prefix(':') {
         Some(port) => {
             [stub_resolver::resolve(&format!("[::]:{port}"))?, stub_resolver::resolve(&format!("0.0.0.0:{port}"))?]
@@ -226,11 +233,11 @@ fn bind(address: SocketAddr) -> io::Result<TcpListener> {
 async fn serve(stream: TcpStream, pages: &Pages, connection: &Connection) -> io::Result<()> {
     let tls = pages.borrow().values().find_map(|page| page.tls.clone());
     match tls {
-        None => http_server::serve(stream, connection, |request| answer(pages, request)).await,
+        None => http_server::serve(Box::new(stream), connection, |request| answer(pages, request)).await,
         Some(tls) => {
             let greeted = tokio::time::timeout(HEAD_TIMEOUT, transport::tls::accept_tls(&*tls, stream)).await;
             let stream = greeted.map_err(|_| io::ErrorKind::TimedOut)??;
-            http_server::serve(stream, connection, |request| answer(pages, request)).await
+            http_server::serve(Box::new(stream), connection, |request| answer(pages, request)).await
         }
     }
 }

@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use config::setup::{GracefulJob, HostRequests, SHUTDOWN_GRACE, Shutdown, ShutdownTrigger};
 use engine::Io;
+use host::boxed;
 use tokio::task::{AbortHandle, JoinHandle};
 
 use crate::own_queries::SelfClient;
@@ -27,7 +28,7 @@ impl Jobs {
             query_jobs.map(|job| tokio::task::spawn_local(job(Rc::clone(io), Rc::new(own.clone()))).abort_handle());
         let file_watches = core::mem::take(&mut requests.file_watches).into_iter();
         let file_watches = file_watches.map(|inspection| {
-            tokio::task::spawn_local(process::files::inspect(inspection, Rc::clone(io))).abort_handle()
+            tokio::task::spawn_local(boxed(process::files::inspect(inspection, Rc::clone(io)))).abort_handle()
         });
         let graceful = core::mem::take(&mut requests.graceful_jobs).into_iter();
         let graceful = graceful.map(|job| start_graceful(job, io)).collect();
@@ -49,7 +50,7 @@ impl Jobs {
 fn start_graceful(job: GracefulJob, io: &Rc<dyn Io>) -> ([ShutdownTrigger; 2], JoinHandle<()>) {
     let ((trigger, shutdown), (late_trigger, late)) = (Shutdown::new(), Shutdown::new());
     let job = job(Rc::clone(io), shutdown);
-    let task = tokio::task::spawn_local(async {
+    let task = tokio::task::spawn_local(boxed(async {
         let too_late = async {
             late.await;
             tokio::time::sleep(SHUTDOWN_GRACE).await;
@@ -58,7 +59,7 @@ fn start_graceful(job: GracefulJob, io: &Rc<dyn Io>) -> ([ShutdownTrigger; 2], J
             () = job => {}
             () = too_late => {}
         }
-    });
+    }));
     ([trigger, late_trigger], task)
 }
 

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use host::boxed;
 use keeper::{Link, Received, Record, VARIABLE};
 use metrics::{Kind, Metric, Registry};
 use net::{Opened, SocketKind, check_received};
@@ -183,13 +184,13 @@ impl Keeper {
         };
         // Without the thread, the keeper waits for the first beat for as long as the server runs.
         let _ = std::thread::Builder::new().name("heartbeat".to_owned()).spawn(run);
-        drop(tokio::task::spawn_local(async move {
+        drop(tokio::task::spawn_local(boxed(async move {
             loop {
                 let millis = u64::try_from(begin.elapsed().as_millis()).unwrap_or(u64::MAX);
                 last.store(millis, Ordering::Relaxed);
                 tokio::time::sleep(MAIN_BEAT).await;
             }
-        }));
+        })));
     }
 }
 

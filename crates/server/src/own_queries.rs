@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use config::setup::OwnQueries;
 use engine::{Clock, Driver, Generation, Io, ListenerId, LocalFuture, PeerInfo, Progress, Transaction, Worker};
+use host::boxed;
 use metrics::Registry;
 use net::{Live, log_queue};
 use transport::MonotonicClock;
@@ -54,7 +55,7 @@ impl SelfClient {
     ) {
         let (worker, io) = (Rc::clone(&self.worker), Rc::clone(&self.io));
         let driver = Driver { generation: Arc::clone(generation), worker, io };
-        tokio::task::spawn_local(engine::drive(driver, transaction, deliver));
+        tokio::task::spawn_local(boxed(engine::drive(driver, transaction, deliver)));
     }
 }
 

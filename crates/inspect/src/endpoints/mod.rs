@@ -5,6 +5,7 @@ mod doctor;
 mod events;
 mod explain;
 mod log;
+mod openapi;
 mod page;
 mod problems;
 mod ready;
@@ -61,7 +62,7 @@ pub(super) async fn handle(
         Endpoint::Shadow => Answer::json(&shadow::shadow(context)),
         Endpoint::Doctor => Answer::json(&doctor::facts(context)),
         Endpoint::Report => Ok(Answer::bytes("application/gzip", report::archive(context)?)),
-        Endpoint::OpenApi => Ok(Answer::bytes("application/json", control::OPENAPI)),
+        Endpoint::OpenApi => Ok(Answer::bytes("application/json", openapi::document())),
     }
 }
 

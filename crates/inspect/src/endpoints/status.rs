@@ -116,6 +116,8 @@ fn resource(health: kubeapi::ResourceHealth) -> Resource {
         age_seconds: health.view_age.map(|age| age.as_secs_f64()),
         silent_seconds: health.silent.map(|silent| silent.as_secs_f64()),
         listing_seconds: (!health.listed).then_some(health.age.as_secs_f64()),
+        server_seconds: health.server.as_ref().map(|(_, since)| since.as_secs_f64()),
+        server: health.server.map(|(url, _)| url),
         failing_seconds: health.failing.as_ref().map(|(since, _)| since.as_secs_f64()),
         error: health.failing.map(|(_, error)| error),
     }

@@ -9,8 +9,8 @@ use std::sync::{Arc, Weak};
 use engine::tls::TlsClient;
 use engine::{Exchange, HttpMethod, PoolOwner, UnwantedReplies};
 use quic::{Asking, Protocol};
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpSocket, TcpStream, UnixStream};
+use transport::byte_streams::Duplex;
 use transport::tls::Client;
 
 /// Weak reference to the owner of pooled connections: a TLS configuration or a [`PoolOwner`].
@@ -116,11 +116,6 @@ impl Hash for Route {
         self.identity().hash(state);
     }
 }
-
-/// Bidirectional byte stream.
-pub(crate) trait Duplex: AsyncRead + AsyncWrite + Unpin {}
-
-impl<T: AsyncRead + AsyncWrite + Unpin> Duplex for T {}
 
 /// Connects. Returns the local address, if the system knows it, and the stream.
 pub(super) async fn connect(route: &Route) -> io::Result<(Option<SocketAddr>, Box<dyn Duplex>)> {

@@ -17,8 +17,9 @@ use upstream::{ConnectionId, Mismatch, QueryError, Random};
 
 use super::pool::{PoolDriver, Transport};
 use super::replies::{Incomplete, Replies};
-use super::route::{Duplex, Route, connect};
+use super::route::{Route, connect};
 use super::{count_unwanted, now, query_error};
+use transport::byte_streams::Duplex;
 
 /// Bytes to read at once.
 const READ_AT_ONCE: usize = 16 << 10;

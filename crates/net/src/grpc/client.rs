@@ -7,15 +7,14 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use engine::{Exchange, ExchangeError, ExchangeReply};
-use http_body_util::Full;
 use hyper::Request;
-use hyper::body::Bytes;
-use hyper::client::conn::http2::{Builder, SendRequest};
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper::client::conn::http2::Builder;
+use hyper_util::rt::TokioTimer;
 use tokio::sync::Mutex;
 use tokio::time::{timeout, timeout_at};
 use transport::MonotonicClock;
-use transport::grpc::{CallError, Code, LocalExecutor, call};
+use transport::grpc::{CallError, Code, call};
+use transport::http_client::{self, Http2Sender as Sender, RequestBody, Tasks};
 use wire::Reply;
 
 use super::{DnsPacket, PACKET_MAX, PATH, packet};
@@ -47,8 +46,6 @@ struct Connection {
     open: Mutex<Option<Sender>>,
 }
 
-type Sender = SendRequest<Full<Bytes>>;
-
 impl GrpcClient {
     pub(crate) fn new(replies: &Rc<Replies>) -> GrpcClient {
         GrpcClient { replies: Rc::clone(replies), connections: RefCell::default() }
@@ -79,10 +76,11 @@ impl GrpcClient {
             return Ok((sender.clone(), true));
         }
         let stream = connect_http2(&route).await.map_err(|error| network("dial", &error))?;
-        let mut builder = Builder::new(LocalExecutor);
-        builder.timer(TokioTimer::new()).keep_alive_interval(PING_EVERY).keep_alive_timeout(PING_TIMEOUT);
-        builder.initial_stream_window_size(STREAM_WINDOW).initial_connection_window_size(CONNECTION_WINDOW);
-        let greeted = builder.handshake(TokioIo::new(stream)).await;
+        let configure = |builder: &mut Builder<Tasks>| {
+            builder.timer(TokioTimer::new()).keep_alive_interval(PING_EVERY).keep_alive_timeout(PING_TIMEOUT);
+            builder.initial_stream_window_size(STREAM_WINDOW).initial_connection_window_size(CONNECTION_WINDOW);
+        };
+        let greeted = http_client::http2(&configure, stream).await;
         let (sender, driver) = greeted.map_err(|error| failed("write")(CallError::connection(&error)))?;
         tokio::task::spawn_local(drive(driver, route.weak_owner()));
         *open = Some(sender.clone());
@@ -117,11 +115,12 @@ fn is_open(sender: Option<&Sender>) -> bool {
     sender.is_some_and(|sender| !sender.is_closed())
 }
 
-fn request(exchange: &Exchange<'_>) -> Result<Request<Full<Bytes>>, ExchangeError> {
+fn request(exchange: &Exchange<'_>) -> Result<Request<RequestBody>, ExchangeError> {
     let scheme = if exchange.tls.is_some() { "https" } else { "http" };
     // As in gRPC for Go, the authority of a Unix socket is `localhost`.
     let authority = exchange.unix_path.map_or_else(|| exchange.to.to_string(), |_| "localhost".to_owned());
-    let request = Request::post(format!("{scheme}://{authority}{PATH}")).body(Full::new(packet(exchange.query).into()));
+    let request =
+        Request::post(format!("{scheme}://{authority}{PATH}")).body(RequestBody::whole(packet(exchange.query)));
     request.map_err(|_| ExchangeError::Unreadable)
 }
 

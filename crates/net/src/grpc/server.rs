@@ -17,8 +17,8 @@ use hyper::server::conn::http2::Builder;
 use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::timeout_at;
+use transport::byte_streams::Duplex;
 use transport::grpc::{CallError, Code, GRPC, LocalExecutor, STATUS, STATUS_MESSAGE};
 use transport::request_body::{Discarded, discard};
 
@@ -40,7 +40,7 @@ type Answer = Response<WithTrailers<AnswerBody, Ready<Option<Result<HeaderMap, I
 
 /// Serves calls until the connection has been idle too long or the address is closed. Calls in flight are still
 /// answered.
-pub(crate) async fn serve(client: Client, stream: impl AsyncRead + AsyncWrite + Unpin + 'static) -> io::Result<()> {
+pub(crate) async fn serve(client: Client, stream: Box<dyn Duplex>) -> io::Result<()> {
     let closing = client.endpoint.closing();
     let limits = StreamLimits { idle: client.listening.timeouts.idle.unwrap_or(IDLE), ..client.limits };
     let activity = Activity::new(&client.connection, limits, false);

@@ -18,8 +18,8 @@ use hyper::http::request::Parts;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode, Version};
 use hyper_util::rt::TokioIo;
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::timeout_at;
+use transport::byte_streams::Duplex;
 use transport::request_body::{Discarded, discard};
 
 use crate::connected::Client;
@@ -34,11 +34,7 @@ const FIELDS: usize = 5;
 
 /// Serves requests until the connection has been idle too long or the address is closed. Open requests are still
 /// answered.
-pub(crate) async fn serve(
-    client: Client,
-    stream: impl AsyncRead + AsyncWrite + Unpin + 'static,
-    version: Version,
-) -> io::Result<()> {
+pub(crate) async fn serve(client: Client, stream: Box<dyn Duplex>, version: Version) -> io::Result<()> {
     let mut closing = client.endpoint.closing();
     let is_http1 = version != Version::HTTP_2;
     let activity = Activity::new(&client.connection, client.limits, is_http1);

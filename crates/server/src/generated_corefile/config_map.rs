@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use compat::kube_dns::ConfigMapSource;
+use host::boxed;
 use kubeapi::{ConfigMap, Data};
 use metrics::Registry;
 use tokio::sync::mpsc::Sender;
@@ -66,12 +67,12 @@ pub(super) fn follow(
     match generator.source() {
         ConfigMapSource::None => {}
         ConfigMapSource::Directory { path, every } => {
-            tokio::task::spawn_local(follow_directory(path.into(), *every, changes));
+            tokio::task::spawn_local(boxed(follow_directory(path.into(), *every, changes)));
         }
         ConfigMapSource::ConfigMap { namespace, name } => {
             let config_map = config_map(generator, namespace, name, registry)?;
             let (sender, mut receiver) = tokio::sync::mpsc::unbounded_channel();
-            tokio::task::spawn_local(async move {
+            tokio::task::spawn_local(boxed(async move {
                 let following = config_map.follow(|data| {
                     // Unbounded, because a ConfigMap changes rarely and the receiver is fast.
                     let _ = sender.send(data);
@@ -84,7 +85,7 @@ pub(super) fn follow(
                     }
                 };
                 tokio::join!(following, forwarding);
-            });
+            }));
         }
     }
     Ok(())

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use compat::kube_dns::{ConfigMapSettings, ConfigMapSource, HostNames};
 use config::setup::Files;
+use host::boxed;
 use kubeapi::Data;
 use metrics::{Counter, Counters, Kind, Metric, Registry};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
@@ -79,13 +80,17 @@ pub(crate) async fn start(
     }
     regenerator.regenerate();
     let generated = GeneratedCorefile { name: generator.name(), text: Rc::clone(&regenerator.text) };
-    tokio::task::spawn_local(name_servers::follow(Rc::clone(&generator), regenerator.wanted.clone(), sender.clone()));
+    tokio::task::spawn_local(boxed(name_servers::follow(
+        Rc::clone(&generator),
+        regenerator.wanted.clone(),
+        sender.clone(),
+    )));
     also(sender.clone());
     if let Some(path) = generator.resolv_conf() {
-        tokio::task::spawn_local(follow_resolv_conf(path, sender));
+        tokio::task::spawn_local(boxed(follow_resolv_conf(path, sender)));
     }
     let (reload_sender, reloads) = channel(1);
-    tokio::task::spawn_local(regenerator.run(changes, reload_sender));
+    tokio::task::spawn_local(boxed(regenerator.run(changes, reload_sender)));
     Ok((Origin::Generated(generated), reloads))
 }
 

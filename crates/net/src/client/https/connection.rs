@@ -4,18 +4,13 @@ use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::rc::Rc;
-use std::time::Duration;
 
 use engine::LocalFuture;
-use http_body_util::Full;
-use hyper::body::Bytes;
 use hyper::client::conn::{http1, http2};
-use hyper::rt::Executor;
-use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::sync::watch;
-use tokio::time::timeout;
+use hyper_util::rt::TokioTimer;
+use transport::http_client::{self, Http1Sender, Http2Sender, Tasks};
 
 use crate::client::route::{Route, connect_https};
 use crate::http::HEADERS_MAX;
@@ -34,8 +29,6 @@ const CANCELLED_MAX: usize = 100;
 const ERROR_RESETS_MAX: usize = 128;
 /// Bytes of requests on one stream that hyper keeps until they are written: more than any query has.
 const UNWRITTEN_MAX: usize = 64 << 10;
-/// Time for the last bytes of a connection, such as the announcement of its end.
-const CLOSE_GRACE: Duration = Duration::from_secs(1);
 
 /// Open connection.
 pub(super) struct Opened {
@@ -49,9 +42,9 @@ pub(super) struct Opened {
 /// Way of requests into a connection.
 pub(super) enum Sender {
     /// HTTP/1.1: the request in progress holds the sender.
-    Http1(RefCell<Option<http1::SendRequest<Full<Bytes>>>>),
+    Http1(RefCell<Option<Http1Sender>>),
     /// HTTP/2, and the number of streams that the upstream allows.
-    Http2(http2::SendRequest<Full<Bytes>>, Rc<Cell<usize>>),
+    Http2(Http2Sender, Rc<Cell<usize>>),
 }
 
 impl Opened {
@@ -72,25 +65,23 @@ impl Opened {
 pub(super) async fn open(route: &Route) -> io::Result<(Opened, LocalFuture<'static, ()>)> {
     let connected = connect_https(route).await?;
     let (authority, local) = (connected.authority, connected.local);
-    let stream = TokioIo::new(connected.stream);
     if connected.is_http2 {
-        let (guard, closed) = watch::channel(());
-        let (sender, mut connection) = http2(Tasks(closed)).handshake(stream).await.map_err(io::Error::other)?;
-        let streams_max = Rc::new(Cell::new(connection.current_max_send_streams()));
+        let greeted = http_client::http2(&limit_http2, connected.stream).await;
+        let (sender, mut connection) = greeted.map_err(io::Error::other)?;
+        let streams_max = Rc::new(Cell::new(connection.streams_max()));
         let sender = Sender::Http2(sender, Rc::clone(&streams_max));
         let driver = Box::pin(async move {
-            let _guard = guard;
             // hyper polls the connection for each request, and so notices new settings.
             poll_fn(|context| {
                 let ended = Pin::new(&mut connection).poll(context).map(drop);
-                streams_max.set(connection.current_max_send_streams());
+                streams_max.set(connection.streams_max());
                 ended
             })
             .await;
         });
         return Ok((Opened { sender, authority, local }, driver));
     }
-    let (sender, connection) = http1().handshake(stream).await.map_err(io::Error::other)?;
+    let (sender, connection) = http_client::http1(&http1(), connected.stream).await.map_err(io::Error::other)?;
     let driver = Box::pin(async move { drop(connection.await) });
     Ok((Opened { sender: Sender::Http1(RefCell::new(Some(sender))), authority, local }, driver))
 }
@@ -101,8 +92,7 @@ fn http1() -> http1::Builder {
     builder
 }
 
-fn http2(tasks: Tasks) -> http2::Builder<Tasks> {
-    let mut builder = http2::Builder::new(tasks);
+fn limit_http2(builder: &mut http2::Builder<Tasks>) {
     builder
         .timer(TokioTimer::new())
         .initial_stream_window_size(STREAM_WINDOW)
@@ -113,24 +103,4 @@ fn http2(tasks: Tasks) -> http2::Builder<Tasks> {
         .max_concurrent_reset_streams(CANCELLED_MAX)
         .max_local_error_reset_streams(ERROR_RESETS_MAX)
         .max_send_buf_size(UNWRITTEN_MAX);
-    builder
-}
-
-/// Executor for the tasks of hyper. They end a while after the connection: a peer that does not read must not keep
-/// them.
-#[derive(Clone)]
-struct Tasks(watch::Receiver<()>);
-
-impl<F: Future<Output: 'static> + 'static> Executor<F> for Tasks {
-    fn execute(&self, future: F) {
-        let mut closed = self.0.clone();
-        tokio::task::spawn_local(async move {
-            let mut future = pin!(future);
-            tokio::select! {
-                _ = future.as_mut() => return,
-                _ = closed.changed() => {}
-            }
-            let _ = timeout(CLOSE_GRACE, future).await;
-        });
-    }
 }

@@ -8,13 +8,14 @@ use doh::{
     subtract_age,
 };
 use engine::HttpMethod;
-use http_body_util::{BodyExt, Full};
-use hyper::body::{Bytes, Incoming};
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
 use hyper::header::{
     ACCEPT, AGE, ALT_SVC, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderMap, HeaderName,
     HeaderValue,
 };
 use hyper::{Method, Request, Response};
+use transport::http_client::RequestBody;
 use transport::root_cause;
 
 use super::connection::{Opened, Sender};
@@ -94,7 +95,7 @@ fn build(
     is_http2: bool,
     method: HttpMethod,
     query: Vec<u8>,
-) -> Result<Request<Full<Bytes>>, hyper::http::Error> {
+) -> Result<Request<RequestBody>, hyper::http::Error> {
     let target = match method {
         HttpMethod::Post => PATH.to_owned(),
         HttpMethod::Get => get_target(&query),
@@ -108,8 +109,8 @@ fn build(
         HttpMethod::Post => request
             .method(Method::POST)
             .header(CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE))
-            .body(Full::new(query.into())),
-        HttpMethod::Get => request.body(Full::default()),
+            .body(RequestBody::whole(query)),
+        HttpMethod::Get => request.body(RequestBody::default()),
     }
 }
 

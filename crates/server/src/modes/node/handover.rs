@@ -21,6 +21,7 @@ use std::os::unix::net::{SocketAddr as Name, UnixListener, UnixStream};
 use std::rc::Rc;
 use std::time::Duration;
 
+use host::boxed;
 use net::{
     AdminChallenge, Opened, SOCKETS_MAX, SocketKind, check_received, meet_challenge, receive_sockets, send_sockets,
 };
@@ -242,11 +243,11 @@ impl Handover {
                 continue;
             }
             let handover = Rc::clone(&self);
-            tokio::task::spawn_local(async move {
+            tokio::task::spawn_local(boxed(async move {
                 handover.connected_count.update(|count| count + 1);
                 handover.serve_peer(stream).await;
                 handover.connected_count.update(|count| count - 1);
-            });
+            }));
         }
     }
 

@@ -29,6 +29,7 @@ use std::time::Duration;
 use compat::kube_dns::{CommandLine, ConfigMapSettings, HostNames, Warning};
 use compat::node_cache::{FLAGS, Settings};
 use config::Directives;
+use host::boxed;
 use metrics::{Metric, Registry};
 use net::{Address, AddressKind, Opened};
 use tokio::net::TcpStream;
@@ -94,7 +95,7 @@ async fn run(
     let registry: Arc<Registry> = Registry::new();
     let errors = ErrorCounters::new(&registry);
     let generator = NodeCacheGenerator::find(&settings, errors.clone(), process::local::is_pod())?;
-    let follow = |changes| drop(tokio::task::spawn_local(Rc::clone(&generator).follow(changes)));
+    let follow = |changes| drop(tokio::task::spawn_local(boxed(Rc::clone(&generator).follow(changes))));
     let startup = async {
         let started =
             generated_corefile::start(Rc::clone(&generator) as Rc<dyn CorefileGenerator>, &registry, follow).await?;
@@ -188,7 +189,7 @@ async fn join(handover: &Rc<Handover>, reconciler: &Reconciler, settings: &Setti
             _ => tokio::time::sleep(CONNECT_RETRY).await,
         }
     };
-    tokio::task::spawn_local(Rc::clone(handover).run(stream));
+    tokio::task::spawn_local(boxed(Rc::clone(handover).run(stream)));
 }
 
 /// Returns true for the error of a process that is no instance of this server, which waiting does not change. Other
