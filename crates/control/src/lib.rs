@@ -42,9 +42,6 @@ pub use error::ErrorBody;
 #[cfg(feature = "schema")]
 pub use openapi::document;
 
-/// OpenAPI 3.1 document of the API.
-pub const OPENAPI: &str = include_str!("../../../docs/openapi.json");
-
 /// Exit codes of the commands.
 pub mod exit {
     /// No trouble.

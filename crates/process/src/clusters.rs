@@ -80,11 +80,20 @@ fn state_of(subscription: &Subscription) -> FollowedCluster {
         source: masked_urls(source),
         index: Arc::clone(index),
         endpoints,
-        resources: health.resources(index),
+        resources: resources(subscription),
         view_age: health.oldest().map(|(_, age)| age),
         stale_after: subscription.request.stale_after,
         snapshot_age: health.snapshot_age(),
     }
+}
+
+/// Returns the health of the watches, with URLs without secrets.
+fn resources(subscription: &Subscription) -> Vec<ResourceHealth> {
+    let mut resources = subscription.health.resources(&subscription.index);
+    for (url, _) in resources.iter_mut().filter_map(|resource| resource.server.as_mut()) {
+        *url = masked_urls(url);
+    }
+    resources
 }
 
 struct Edge {

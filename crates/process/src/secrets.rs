@@ -16,6 +16,9 @@ use host::mask::{REMOVED, masked, masked_lines, masked_urls, names_secret};
 const SECRET_PROPERTIES: [&str; 3] = ["secret", "credentials", "password"];
 /// Property of *tsig* with the name of a file.
 const KEY_FILE: &str = "secrets";
+/// Properties that are named like a secret, and whose only argument is the name of a file with one: of *tsig*, and of
+/// *kubernetes*.
+const SECRET_FILES: [&str; 2] = [KEY_FILE, "relay_token"];
 /// Directive whose properties have secrets unless they are known.
 const TSIG: &str = "tsig";
 /// Directives that are not misspelled, although they are similar to `tsig`.
@@ -315,7 +318,7 @@ fn hidden_words(line: &[Token], owner: &str) -> Option<usize> {
     if is_like(name, &[ON]) {
         return Some(3);
     }
-    if name == KEY_FILE && values == 1 || !is_secret && !is_of_tsig {
+    if SECRET_FILES.contains(&name) && values == 1 || !is_secret && !is_of_tsig {
         // A property may be in the line of its directive, if the brace is missing.
         let property = line.iter().skip(1).position(|word| SECRET_PROPERTIES.contains(&word.text.as_str()));
         return property.map(|index| index + 2);

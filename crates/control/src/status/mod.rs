@@ -181,6 +181,12 @@ pub struct Resource {
     /// Time since the first list was requested in seconds; `null` once it is complete.
     #[serde(default)]
     pub listing_seconds: Option<f64>,
+    /// URL of the relay or API server that is used; `null` without relays.
+    #[serde(default)]
+    pub server: Option<String>,
+    /// Time since it is used in seconds; `null` without relays.
+    #[serde(default)]
+    pub server_seconds: Option<f64>,
     /// Time since the first failure of this outage in seconds; `null` if it works.
     pub failing_seconds: Option<f64>,
     /// Last error of this outage; `null` if it works.

@@ -149,9 +149,29 @@ impl Cluster {
         let stale = if is_stale { ", answers are marked as stale" } else { "" };
         parts.extend(self.age_seconds.map(|age| format!("view {} old{stale}", duration(age))));
         parts.push(format!("{} {}", counted(self.services, "service"), counted(self.endpoints, "endpoint")));
-        parts.push(harmless(&self.source));
+        parts.push(self.servers());
         parts.extend(self.snapshot_age_seconds.map(|age| format!("snapshot {} ago", duration(age))));
         parts.join(" · ")
+    }
+}
+
+impl Cluster {
+    /// Names the API server, or with relays what the watches use, and for how long.
+    fn servers(&self) -> String {
+        let used = self.resources.iter().filter_map(|one| Some((one.server.as_deref()?, one.server_seconds?)));
+        let mut servers: Vec<(&str, f64)> = Vec::new();
+        for (url, since) in used {
+            match servers.iter_mut().find(|(known, _)| *known == url) {
+                Some((_, known)) => *known = known.min(since),
+                None => servers.push((url, since)),
+            }
+        }
+        if servers.is_empty() {
+            return harmless(&self.source);
+        }
+        let texts: Vec<String> =
+            servers.iter().map(|(url, since)| format!("{} for {}", harmless(url), duration(*since))).collect();
+        texts.join(" and ")
     }
 }
 

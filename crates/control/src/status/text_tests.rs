@@ -26,6 +26,8 @@ fn resource(name: &str, objects: u64, age: f64) -> Resource {
         age_seconds: Some(age),
         silent_seconds: Some(age),
         listing_seconds: None,
+        server: None,
+        server_seconds: None,
         failing_seconds: None,
         error: None,
     }
@@ -135,6 +137,19 @@ fn a_stale_view_is_marked() {
     assert!(stale(None).starts_with("✓ synced · 10,024 services"));
     let unlimited = Cluster { age_seconds: Some(300.0), stale_after_seconds: None, ..cluster() }.text();
     assert!(unlimited.starts_with("✓ synced · view 5 m old · "), "{unlimited}");
+}
+
+#[test]
+fn names_the_relays_that_are_used() {
+    let mut cluster = cluster();
+    let use_server = |resource: &mut Resource, url: &str, seconds| {
+        (resource.server, resource.server_seconds) = (Some(url.to_owned()), Some(seconds));
+    };
+    cluster.resources.iter_mut().for_each(|one| use_server(one, "https://relay:9443", 120.0));
+    assert!(cluster.text().contains(" · https://relay:9443 for 2 m · "), "{}", cluster.text());
+    use_server(&mut cluster.resources[0], "https://10.96.0.1:443", 3.0);
+    let text = cluster.text();
+    assert!(text.contains(" · https://10.96.0.1:443 for 3.0 s and https://relay:9443 for 2 m · "), "{text}");
 }
 
 #[test]
@@ -255,8 +270,8 @@ fn an_error_of_several_watches_is_shown_once() {
         resource("pods", 7, 1.0),
         failing("endpointslices", 250.0, lost),
     ];
-    let expected = "               namespaces 12, endpointslices 12, ✗ all failing for 4 m 10 s: no connection to the API server · \
-services 12, ✗ failing for 9.0 s: the API server says 403 · pods 7, 1.0 s
+    let expected = "               namespaces 12, endpointslices 12, ✗ all failing for 4 m 10 s: \
+no connection to the API server · services 12, ✗ failing for 9.0 s: the API server says 403 · pods 7, 1.0 s
 ";
     let text = status.to_string();
     assert!(text.contains(expected), "{text}");
