@@ -1,4 +1,4 @@
-//! Plugins, one directory each in `plugins`, and their order. Code that several of them use is in `shared`.
+//! Plugins, one directory each in `plugins`, and their order. Those that most clusters use are in `common_plugins`.
 //!
 //! The order of the chain is behaviour that users rely on: it is that of CoreDNS, independent of the order in the
 //! Corefile. The list [`DIRECTIVES`] is the only registry. CONTRIBUTING.md lists the steps to add a plugin.
@@ -81,45 +81,26 @@ mod plugins;
 mod removed_directives;
 mod shared;
 
-pub use plugins::cache::MEMORY as CACHE_MEMORY;
+pub use common_plugins::shared::option_helpers::{HostName, metrics_page};
+pub use common_plugins::shared::record_text::record_text;
+pub use common_plugins::{
+    CACHE_MEMORY, ENABLED_METRICS, HostLookup, LocalAddresses, OVER_TCP, QueryFields, RELOAD_FAILED, RELOAD_VERSION,
+    reason_codes,
+};
 pub use plugins::dynupdate::{FilePlace, OpenedZoneFile, ZoneFile, ZoneStorage};
-pub use plugins::forward::{HostLookup, OVER_TCP};
-pub use plugins::kubernetes::LocalAddresses;
-pub use plugins::log::QueryFields;
 pub use plugins::pprof::{CpuProfile, Module, ProfileError, Profiler, Stack};
-pub use plugins::prometheus::ENABLED_METRICS;
-pub use plugins::reload::{FAILED as RELOAD_FAILED, VERSION as RELOAD_VERSION};
 pub use plugins::shadow::{FrameReader, Mirrored, StreamFrame, read_client_response};
 pub use shared::frame_streams::FrameError;
-pub use shared::option_helpers::{HostName, metrics_page};
-pub use shared::record_text::record_text;
 pub use shared::zone_store::ZoneMemory;
 
 use config::DirectiveEntry::{Available, Planned, Removed};
 use config::Directives;
-use engine::ReasonCode;
 
 use plugins::{
-    acl, any, auto, autopath, bind, bufsize, cache, cancel, chaos, control, ddr, debug, dns64, dnssec, dnstap,
-    dynupdate, erratic, errors, etcd, federations, file, forward, geoip, grpc, grpc_server, header, health, hosts,
-    https, https3, istio, k8s_external, kubedns, kubernetes, loadbalance, local, log, r#loop, metadata, minimal,
-    multisocket, nsid, on, pprof, probe, prometheus, proxyproto, quic, ready, reload, rewrite, root, rrl, secondary,
-    shadow, shed, sign, siit, template, timeouts, tls, trace, transfer, tsig, view, whoami,
+    auto, cancel, chaos, control, ddr, dns64, dnssec, dnstap, dynupdate, erratic, etcd, federations, file, geoip, grpc,
+    grpc_server, https, https3, istio, k8s_external, kubedns, metadata, multisocket, on, pprof, probe, proxyproto,
+    quic, root, rrl, secondary, shadow, shed, sign, siit, timeouts, tls, trace, transfer, tsig, view, whoami,
 };
-
-/// Returns the codes of the reasons that plugins give for their answers.
-pub fn reason_codes() -> impl Iterator<Item = &'static ReasonCode> {
-    let plugins: [&[&'static ReasonCode]; 7] = [
-        &acl::REASONS,
-        &kubernetes::REASONS,
-        &cache::REASONS,
-        &forward::REASONS,
-        &hosts::REASONS,
-        &r#loop::REASONS,
-        &template::REASONS,
-    ];
-    plugins.into_iter().flatten().copied()
-}
 
 /// All directives in the order of the chain, from top to bottom: CoreDNS's with ours in between, then the removed and
 /// the external ones.
@@ -135,58 +116,58 @@ pub static DIRECTIVES: Directives = Directives::new(&[
     Available(&https3::MANIFEST),
     Available(&timeouts::MANIFEST),
     Available(&multisocket::MANIFEST),
-    Available(&reload::MANIFEST),
-    Available(&nsid::MANIFEST),
-    Available(&bufsize::MANIFEST),
-    Available(&bind::MANIFEST),
-    Available(&debug::MANIFEST),
+    common_plugins::RELOAD,
+    common_plugins::NSID,
+    common_plugins::BUFSIZE,
+    common_plugins::BIND,
+    common_plugins::DEBUG,
     Available(&trace::MANIFEST),
-    Available(&ready::MANIFEST),
-    Available(&health::MANIFEST),
+    common_plugins::READY,
+    common_plugins::HEALTH,
     Available(&probe::MANIFEST),
     Available(&pprof::MANIFEST),
     Available(&control::MANIFEST),
     Available(&shed::MANIFEST),
-    Available(&prometheus::MANIFEST),
+    common_plugins::PROMETHEUS,
     Available(&kubedns::MANIFEST),
-    Available(&errors::MANIFEST),
-    Available(&log::MANIFEST),
+    common_plugins::ERRORS,
+    common_plugins::LOG,
     Available(&dnstap::MANIFEST),
     Available(&shadow::MANIFEST),
     Available(&rrl::MANIFEST),
-    Available(&local::MANIFEST),
+    common_plugins::LOCAL,
     Available(&ddr::MANIFEST),
     Available(&dns64::MANIFEST),
     Available(&siit::MANIFEST),
-    Available(&any::MANIFEST),
+    common_plugins::ANY,
     Available(&chaos::MANIFEST),
-    Available(&loadbalance::MANIFEST),
+    common_plugins::LOADBALANCE,
     Available(&tsig::MANIFEST),
-    Available(&rewrite::MANIFEST),
-    Available(&autopath::MANIFEST),
-    Available(&acl::MANIFEST),
-    Available(&cache::MANIFEST),
-    Available(&header::MANIFEST),
+    common_plugins::REWRITE,
+    common_plugins::AUTOPATH,
+    common_plugins::ACL,
+    common_plugins::CACHE,
+    common_plugins::HEADER,
     Available(&dnssec::MANIFEST),
     Available(&tls::MANIFEST),
-    Available(&minimal::MANIFEST),
-    Available(&template::MANIFEST),
+    common_plugins::MINIMAL,
+    common_plugins::TEMPLATE,
     Available(&transfer::MANIFEST),
     Available(&dynupdate::MANIFEST),
-    Available(&hosts::MANIFEST),
+    common_plugins::HOSTS,
     Planned(&planned_directives::ROUTE53),
     Planned(&planned_directives::AZURE),
     Planned(&planned_directives::CLOUDDNS),
     Available(&federations::MANIFEST),
     Available(&k8s_external::MANIFEST),
-    Available(&kubernetes::MANIFEST),
+    common_plugins::KUBERNETES,
     Available(&istio::MANIFEST),
     Available(&file::MANIFEST),
     Available(&auto::MANIFEST),
     Available(&secondary::MANIFEST),
     Available(&etcd::MANIFEST),
-    Available(&r#loop::MANIFEST),
-    Available(&forward::MANIFEST),
+    common_plugins::LOOP,
+    common_plugins::FORWARD,
     Available(&grpc::MANIFEST),
     Available(&erratic::MANIFEST),
     Available(&whoami::MANIFEST),

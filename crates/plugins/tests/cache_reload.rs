@@ -134,9 +134,11 @@ fn keeps_entries_when_only_others_change() {
 /// A directive that asks the whole server must say so, or *cache* keeps what another block answered.
 #[test]
 fn directives_that_ask_the_server_declare_it() {
-    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/plugins");
+    let crates = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
+    let folders = ["common-plugins", "plugins"].map(|name| crates.join(name).join("src/plugins"));
+    let plugins = folders.iter().flat_map(|folder| std::fs::read_dir(folder).unwrap().flatten());
     let mut found = 0;
-    for plugin in std::fs::read_dir(folder).unwrap().flatten().filter(|entry| entry.path().is_dir()) {
+    for plugin in plugins.filter(|entry| entry.path().is_dir()) {
         let sources = std::fs::read_dir(plugin.path()).unwrap().flatten().map(|entry| entry.path());
         let sources = sources.filter(|path| path.extension().is_some_and(|extension| extension == "rs"));
         let text: String = sources.map(|path| std::fs::read_to_string(path).unwrap()).collect();

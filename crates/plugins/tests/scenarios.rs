@@ -1,4 +1,4 @@
-//! Runs the scenarios of the plugins: `src/plugins/*/scenarios/*.scn`.
+//! Runs the scenarios of the plugins: `src/plugins/*/scenarios/*.scn`, here and in `common-plugins`.
 //!
 //! The statement `cluster` provides a Kubernetes cluster, `etcd` a store, and `collector` receives dnstap messages
 //! (`words`). Two directives of the testkit answer queries below all plugins: `records` and `outward`.
@@ -6,7 +6,7 @@
 mod words;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use config::setup::Capabilities;
@@ -21,8 +21,9 @@ fn plugins_pass_their_scenarios() {
     let is_removed = |entry: &DirectiveEntry| matches!(entry, DirectiveEntry::Removed(_));
     let end = entries.iter().position(is_removed).unwrap_or(entries.len());
     entries.splice(end..end, [testkit::toys::RECORDS, testkit::toys::OUTWARD]);
-    testkit::run_directory(
-        concat!(env!("CARGO_MANIFEST_DIR"), "/src"),
+    let crates = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
+    testkit::run_directories(
+        &[&crates.join("common-plugins/src"), &crates.join("plugins/src")],
         Directives::new(entries.leak()),
         &[
             || Box::new(Shares),

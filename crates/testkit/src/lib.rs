@@ -28,7 +28,9 @@ pub use executor::{Executor, Task};
 pub use io::{LOCAL, Site, VirtualIo};
 pub use message::{Parsed, Question};
 pub use record::{Record, RecordError};
-pub use scenario::{Extension, Line, MakeExtension, Problem, Stage, Statement, Words, run_directory, run_text};
+pub use scenario::{
+    Extension, Line, MakeExtension, Problem, Stage, Statement, Words, run_directories, run_directory, run_text,
+};
 pub use server::{Arrival, CLIENT, LoadError, Outcome, Server, Ticket};
 pub use time::VirtualTime;
 pub use tls::PretendedTls;

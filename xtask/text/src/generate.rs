@@ -115,9 +115,18 @@ fn section(page: &str, heading: &str) -> Result<String, Failed> {
     Ok(format!("{heading}\n{}", rest.split("\n#").next().unwrap_or(rest)))
 }
 
+/// Folders with a folder for each plugin.
+const PLUGIN_FOLDERS: [&str; 2] = ["crates/common-plugins/src/plugins", "crates/plugins/src/plugins"];
+
 /// Returns the path of the README of a directive.
 pub(crate) fn readme_path(directive: &dyn Directive) -> PathBuf {
-    Path::new("crates/plugins/src/plugins").join(directive.name()).join("README.md")
+    readme_of(directive.name())
+}
+
+/// Returns the path of the README of a plugin: that in the last folder, unless an earlier one has it.
+fn readme_of(plugin: &str) -> PathBuf {
+    let [first, last] = PLUGIN_FOLDERS.map(|folder| Path::new(folder).join(plugin).join("README.md"));
+    if xtask::root().join(&first).exists() { first } else { last }
 }
 
 fn plugin_readme(directive: &dyn Directive) -> Result<(PathBuf, String), Failed> {
@@ -190,6 +199,7 @@ pub(crate) fn metrics_by_part() -> Vec<(&'static str, Vec<&'static Metric>)> {
         ("portolan kube-dns", portolan::KUBE_DNS_METRICS.to_vec()),
         ("etcd", portolan::ETCD_METRICS.to_vec()),
         ("portolan node", portolan::NODE_METRICS.to_vec()),
+        ("portolan relay", portolan::RELAY_METRICS.to_vec()),
     ];
     for entry in plugins::DIRECTIVES.entries() {
         if let DirectiveEntry::Available(directive) = entry
@@ -210,11 +220,7 @@ fn plugins_table() -> String {
         match entry {
             DirectiveEntry::Available(directive) => {
                 let name = directive.name();
-                let _ = writeln!(
-                    text,
-                    "| [{name}](../crates/plugins/src/plugins/{name}/README.md) | {} |",
-                    directive.summary()
-                );
+                let _ = writeln!(text, "| [{name}](../{}) | {} |", readme_of(name).display(), directive.summary());
             }
             DirectiveEntry::Planned(_) => later.push(entry.name()),
             DirectiveEntry::Removed(_) => {}
@@ -237,7 +243,7 @@ fn plugin_chapters() -> String {
         .map(DirectiveEntry::name)
         .collect();
     names.sort_unstable();
-    names.iter().map(|name| format!("  - [{name}](../crates/plugins/src/plugins/{name}/README.md)\n")).collect()
+    names.iter().map(|name| format!("  - [{name}](../{})\n", readme_of(name).display())).collect()
 }
 
 /// Formats a table of all diagnostic codes, each with a link to its section.

@@ -42,8 +42,11 @@ const PARTS: [&str; 4] = ["\n## Description\n", "<!-- syntax -->\n", "\n## Examp
 #[test]
 fn examples_in_readmes_work() {
     let mut wrong = Vec::new();
-    let folders = fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/src/plugins")).unwrap();
-    let mut readmes: Vec<_> = folders.map(|folder| folder.unwrap().path().join("README.md")).collect();
+    let crates = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
+    let folders =
+        ["common-plugins", "plugins"].map(|name| fs::read_dir(crates.join(name).join("src/plugins")).unwrap());
+    let mut readmes: Vec<_> =
+        folders.into_iter().flatten().map(|folder| folder.unwrap().path().join("README.md")).collect();
     readmes.sort();
     for path in readmes.iter().filter(|path| path.exists()) {
         let readme = fs::read_to_string(path).unwrap();

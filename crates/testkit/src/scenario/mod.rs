@@ -93,14 +93,22 @@ pub type MakeExtension = fn() -> Box<dyn Extension>;
 ///
 /// # Panics
 /// Panics if a scenario fails, with all its problems, or if there are no scenarios.
-#[allow(clippy::panic, reason = "a test ends so")]
 pub fn run_directory(directory: impl AsRef<Path>, directives: Directives, extensions: &[MakeExtension]) {
+    run_directories(&[directory.as_ref()], directives, extensions);
+}
+
+/// Runs the scenarios of several directories like [`run_directory`].
+///
+/// # Panics
+/// As [`run_directory`].
+#[allow(clippy::panic, reason = "a test ends so")]
+pub fn run_directories(directories: &[&Path], directives: Directives, extensions: &[MakeExtension]) {
     let mut paths = Vec::new();
-    collect(directory.as_ref(), &mut paths);
+    directories.iter().for_each(|directory| collect(directory, &mut paths));
     paths.sort();
     let filter = std::env::var(FILTER).unwrap_or_default();
     let paths: Vec<_> = paths.into_iter().filter(|path| path.to_string_lossy().contains(&filter)).collect();
-    assert!(!paths.is_empty(), "there are no scenarios below {}", directory.as_ref().display());
+    assert!(!paths.is_empty(), "there are no scenarios below {directories:?}");
     let failures: Vec<_> = paths.iter().flat_map(|path| run_file(path, directives, extensions)).collect();
     if !failures.is_empty() {
         panic!("{} of {} scenarios failed:\n\n{}\n", failed(&failures), paths.len(), texts(&failures));

@@ -14,12 +14,13 @@ use engine::{Hooks, Refuses, Zones};
 use gotext::regexp::{Captures, Regexp};
 use wire::Name;
 
-use crate::shared::file_problems::FileProblems;
-use crate::shared::option_helpers::{FOLLOWED, NO_RELOAD, TRANSFERRED, regular_expression, upstream};
 use crate::shared::zone_store::{
     Authority, CodedNotice, Directory, FileZone, Held, ServedZones, SignedFiles, ZONE_KEPT, ZoneMemory, directory,
-    not_in_use, offer,
+    offer,
 };
+use common_plugins::shared::file_problems::FileProblems;
+use common_plugins::shared::last_good;
+use common_plugins::shared::option_helpers::{FOLLOWED, NO_RELOAD, TRANSFERRED, regular_expression, upstream};
 
 /// Parsed `auto` line.
 pub struct Config {
@@ -126,7 +127,7 @@ fn refuse_losses(lines: Vec<Option<Zones>>, all: &Lines, zones: &Directory, setu
             Some(gone) => before.any(is_lost).then(|| gone.clone()),
             None => found.zones.values().find(broken).map(|zone| zone.problems().join("; ")),
         };
-        lost.map_or(Ok(()), |problem| Err(not_in_use(problem)))
+        lost.map_or(Ok(()), |problem| Err(last_good::not_in_use(problem)))
     });
 }
 

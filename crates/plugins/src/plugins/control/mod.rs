@@ -7,8 +7,8 @@ use config::options::{Args, DirectiveContext, Manifest, Problem, Property, Usage
 use config::setup::{ControlAddress, ControlListener, NamePrivacy, Part, Setup, SetupError};
 use engine::tls::ClientCertificates;
 
-use crate::shared::option_helpers::no_arguments;
-use crate::shared::server_certificates::Certificates;
+use common_plugins::shared::option_helpers::no_arguments;
+use common_plugins::shared::server_certificates::Certificates;
 
 pub static MANIFEST: Manifest<Config> = Manifest::new(
     "control",

@@ -9,8 +9,8 @@ use engine::tls::TlsMaker;
 use engine::{Hooks, Plugin, Query, Response, Scheme, Verdict, Worker};
 use wire::{Class, Name, NameRef, Owner, Section, Type};
 
-use crate::shared::resolver_arpa::{self, RESOLVER_ARPA};
-use crate::shared::server_certificates::ServedCertificate;
+use common_plugins::shared::resolver_arpa::{self, RESOLVER_ARPA};
+use common_plugins::shared::server_certificates::ServedCertificate;
 
 /// TTL of the records in seconds. A client learns of a change after this time.
 const TTL: u32 = 300;

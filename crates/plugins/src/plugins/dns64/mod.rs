@@ -9,7 +9,7 @@ use metrics::{Counter, Kind, Metric};
 use wire::{Class, NameError, Owner, Rcode, Record, Section, Type};
 
 use crate::shared::embedded_addresses::{Prefix, has, translate_response};
-use crate::shared::soa_record::negative_ttl;
+use common_plugins::shared::soa_record::negative_ttl;
 use plugin::PerSite;
 
 pub static MANIFEST: Manifest<Config> =

@@ -16,8 +16,8 @@ use engine::{Failure, Hooks, Plugin, Query, Response, Subquery, SubqueryTarget, 
 use metrics::{Counter, Kind, Metric};
 use wire::{Class, EdeCode, Mark, Name, NameRef, Opcode, Rcode, Section, Type};
 
-use crate::shared::last_good;
 use crate::shared::signing::Key;
+use common_plugins::shared::last_good;
 use denial::Says;
 use plugin::PerSite;
 use sign::Signer;

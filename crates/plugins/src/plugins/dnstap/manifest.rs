@@ -3,7 +3,7 @@
 use config::options::{Args, Manifest, Problem, Property, Usage};
 use engine::streams::StreamAddress;
 
-use crate::shared::log_format::Format;
+use common_plugins::shared::log_format::Format;
 
 pub(crate) static MANIFEST: Manifest<Config> = Manifest::new(
     "dnstap",

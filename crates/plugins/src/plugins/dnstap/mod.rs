@@ -21,9 +21,9 @@ use wire::{Header, MessageBuf, Opt};
 
 pub(crate) use manifest::MANIFEST;
 
-use crate::shared::log_format::{Format, Seen};
-use crate::shared::option_helpers::HostName;
 use crate::shared::record_queue::Outlet;
+use common_plugins::shared::log_format::{Format, Seen};
+use common_plugins::shared::option_helpers::HostName;
 use manifest::Config;
 use message::{Kind, Message, Protocol, Sender, write_frame};
 use plugin::PerSite;

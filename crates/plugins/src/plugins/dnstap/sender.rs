@@ -15,7 +15,7 @@ use metrics::Counter;
 use super::collector::{Collector, TIMEOUT};
 use super::manifest::{Config, Files};
 use crate::shared::record_queue::{First, Outlet, any, first};
-use crate::shared::server_certificates::Certificates;
+use common_plugins::shared::server_certificates::Certificates;
 
 const SOURCE: Source<'_> = Source::Plugin("dnstap");
 

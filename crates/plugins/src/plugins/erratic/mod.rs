@@ -12,7 +12,7 @@ use engine::{Hooks, Io, LocalFuture, Plugin, Query, Resolved, Response, Verdict,
 use wire::{Flags, Header, MessageBuf, NameRef, Owner, Rcode, Reply, Section, Type};
 use zone::text::Record;
 
-use crate::shared::option_helpers::FixedSearch;
+use common_plugins::shared::option_helpers::FixedSearch;
 
 pub static MANIFEST: Manifest<Config> = Manifest::new(
     "erratic",

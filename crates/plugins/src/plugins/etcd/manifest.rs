@@ -8,7 +8,7 @@ use skydns::{Credentials, LeaseBounds, Request, Tls};
 use wire::Name;
 
 use super::walk::ApexFallback;
-use crate::shared::option_helpers::no_arguments;
+use common_plugins::shared::option_helpers::no_arguments;
 use plugin::fallthrough::{DENIED, FallsThrough, fallthrough};
 
 /// Parsed `etcd` directive.

@@ -20,8 +20,8 @@ use metrics::{self, Counter, Metric};
 use skydns::{Index, LeaseBounds, Record, RecordFilter, Selection, StoreHandle, Stores, View};
 use wire::{EdeCode, Owner, Rcode, Section, Type};
 
-use crate::shared::option_helpers::zones_label;
-use crate::shared::soa_record;
+use common_plugins::shared::option_helpers::zones_label;
+use common_plugins::shared::soa_record;
 
 pub(crate) use manifest::MANIFEST;
 

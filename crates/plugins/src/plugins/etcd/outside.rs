@@ -6,7 +6,7 @@ use engine::{Query, Response, Subquery, SubqueryTarget, Verdict};
 use wire::{NameRef, Rcode, Section, Type};
 
 use super::wanted::Wanted;
-use crate::shared::service_records::{append_glue, end_alias};
+use common_plugins::shared::service_records::{append_glue, end_alias};
 
 /// Maximum number of subqueries for one query. More would keep the client waiting.
 const NAMES_MAX: usize = 8;

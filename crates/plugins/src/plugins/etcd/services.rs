@@ -5,7 +5,7 @@ use skydns::{Host, KeyedRecord, Record, RecordFilter, RecordRole, Selection, nam
 use wire::{Class, Name, NameRef, Owner, RdataWriter, Section, Type};
 
 use super::walk::Walk;
-use crate::shared::seen_records::Seen;
+use common_plugins::shared::seen_records::Seen;
 
 /// Maximum number of priorities in one answer for which the sum of weights is computed. Records of further priorities
 /// have the weight 100.

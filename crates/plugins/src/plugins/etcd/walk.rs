@@ -8,8 +8,8 @@ use wire::{Class, Name, NameRef, Owner, Section, Type};
 
 use super::outside::Outside;
 use super::wanted::Wanted;
-use crate::shared::seen_records::{Seen, is_address};
-use crate::shared::service_records::labels_of;
+use common_plugins::shared::seen_records::{Seen, is_address};
+use common_plugins::shared::service_records::labels_of;
 
 /// Labels, in wire format, of the name below a zone that has the addresses of the zone's apex.
 const APEX: &[u8] = b"\x04apex\x03dns";

@@ -12,8 +12,8 @@ use engine::{Failure, Hooks, Plugin, Query, Response, Subquery, SubqueryTarget, 
 use std::rc::Rc;
 use wire::{EdeCode, Name, NameError, NameRef, Owner, Section, Type};
 
-use crate::shared::cluster_view::{Exposed, is_reverse, not_ready};
-use crate::shared::service_records::{end_alias, labels_of};
+use common_plugins::shared::cluster_view::{Exposed, is_reverse, not_ready};
+use common_plugins::shared::service_records::{end_alias, labels_of};
 
 pub static MANIFEST: Manifest<Config> = Manifest::new(
     "federations",

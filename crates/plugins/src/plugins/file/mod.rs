@@ -13,10 +13,9 @@ use gotext::format_duration;
 use wire::Name;
 use zone::LoadErrorKind;
 
-use crate::shared::option_helpers::{FOLLOWED, NO_RELOAD, TRANSFERRED, upstream};
-use crate::shared::zone_store::{
-    Authority, FileZone, ServedZones, SignedFiles, ZONE_KEPT, directory, not_in_use, offer,
-};
+use crate::shared::zone_store::{Authority, FileZone, ServedZones, SignedFiles, ZONE_KEPT, directory, offer};
+use common_plugins::shared::last_good;
+use common_plugins::shared::option_helpers::{FOLLOWED, NO_RELOAD, TRANSFERRED, upstream};
 
 /// Configuration of a `file` line.
 pub struct Config {
@@ -130,7 +129,7 @@ fn open(config: &Config, origin: &Name, every: Duration, setup: &mut Setup<'_>) 
         Err(error) if known.is_some_and(|known| zone.serve_previous(&known)) => {
             setup.warn_of_followed(SETUP_WARNED, format_args!("{}{ZONE_KEPT}", zone.describe(&error)));
         }
-        Err(error) if is_refused => return Err(not_in_use(zone.describe(&error))),
+        Err(error) if is_refused => return Err(last_good::not_in_use(zone.describe(&error))),
         Err(error) if may_come(&error.kind) && !every.is_zero() => {
             let again = format_args!("{}: trying again in {}", zone.describe(&error), format_duration(every));
             setup.warn_of_followed(SETUP_WARNED, again);

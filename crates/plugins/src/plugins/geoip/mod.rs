@@ -13,8 +13,8 @@ use engine::Query;
 use maxminddb::{LookupResult, PathElement, Reader};
 use wire::OptionCode;
 
-use crate::shared::{last_good, open_error};
 use PathElement::{Index, Key};
+use common_plugins::shared::{last_good, open_error};
 
 pub static MANIFEST: Manifest<Config> =
     Manifest::new("geoip", "look up clients in a GeoIP database", Config::default, build)

@@ -9,7 +9,7 @@ use upstream::ScopedAddress;
 use wire::Name;
 
 use super::metrics;
-use crate::shared::upstream_options::{
+use common_plugins::shared::upstream_options::{
     HasUpstreams, UpstreamOptions, except, parse_targets, policy, tls, tls_servername,
 };
 use plugin::fallthrough::{FallsThrough, fallthrough};

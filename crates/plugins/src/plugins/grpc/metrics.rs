@@ -2,7 +2,7 @@
 
 use metrics::{Counter, Histogram, Kind, Metric, Registry, TIME};
 
-use crate::shared::upstream_options::ByRcode;
+use common_plugins::shared::upstream_options::ByRcode;
 
 static REQUESTS: Metric = Metric {
     name: "coredns_grpc_requests_total",

@@ -17,8 +17,8 @@ use upstream::Policy;
 use wire::{EdeCode, Rcode, Reply};
 
 use self::metrics::UpstreamMetrics;
-use crate::shared::resolver_arpa;
-use crate::shared::upstream_options::{
+use common_plugins::shared::resolver_arpa;
+use common_plugins::shared::upstream_options::{
     ForwardedNames, failure, listed_in, none_listed, notify_observers, with_interface,
 };
 pub(crate) use manifest::MANIFEST;

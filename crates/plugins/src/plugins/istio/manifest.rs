@@ -7,7 +7,7 @@ use cluster::Request;
 use config::options::{Args, DirectiveContext, Effect, Manifest, Problem, Property, Role, Usage};
 use wire::Name;
 
-use crate::shared::cluster_sources::{self, HasSources, Sources, texts};
+use common_plugins::shared::cluster_sources::{self, HasSources, Sources, texts};
 use plugin::fallthrough::{FallsThrough, fallthrough};
 
 /// Parsed `istio` block.

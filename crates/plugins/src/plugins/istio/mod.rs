@@ -18,9 +18,9 @@ use engine::{Failure, Hooks, Plugin, Query, Response, Subquery, SubqueryTarget, 
 use metrics::{self, Metric, Table};
 use wire::{EdeCode, Name, Owner, Rcode, Section, Type};
 
-use crate::shared::option_helpers::zones_label;
-use crate::shared::service_records::end_alias;
-use crate::shared::soa_record;
+use common_plugins::shared::option_helpers::zones_label;
+use common_plugins::shared::service_records::end_alias;
+use common_plugins::shared::soa_record;
 
 pub(crate) use manifest::MANIFEST;
 

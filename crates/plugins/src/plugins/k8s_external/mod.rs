@@ -18,8 +18,8 @@ use wire::{EdeCode, Name, Owner, Rcode, Section, Type, address_of, is_above_addr
 
 pub(crate) use manifest::MANIFEST;
 
-use crate::shared::cluster_view::{Exposed, is_reverse, not_ready};
-use crate::shared::service_records::{
+use common_plugins::shared::cluster_view::{Exposed, is_reverse, not_ready};
+use common_plugins::shared::service_records::{
     AnswerContext, EndpointList, NameLookup, PLAIN, Tree, Which, append_glue, end_alias, weight,
 };
 use manifest::Config;

@@ -1,6 +1,6 @@
 //! Parser for names in an external zone.
 
-use crate::shared::service_records::{PortNames, labels_of};
+use common_plugins::shared::service_records::{PortNames, labels_of};
 
 /// Label of the only name server.
 pub(super) const NAME_SERVER: &[u8] = b"ns1";

@@ -8,9 +8,9 @@ use engine::{ZoneSnapshot, ZoneSource, ZoneSources};
 use wire::{Name, NameRef, Type};
 
 use super::{Showing, distinct, host_of};
-use crate::shared::service_records::{PLAIN, Tree};
-use crate::shared::soa_record;
-use crate::shared::zone_records::{ZoneRecords, below, soa_data, sorted_services};
+use common_plugins::shared::service_records::{PLAIN, Tree};
+use common_plugins::shared::soa_record;
+use common_plugins::shared::zone_records::{ZoneRecords, below, soa_data, sorted_services};
 
 /// Offers the forward zones of a block to `transfer` and other plugins above.
 pub(super) fn offer(showing: &Arc<Showing>, zones: Vec<Name>, setup: &mut Setup<'_>) {

@@ -8,8 +8,8 @@ use wire::{Class, HEADER_LEN, Owner, Section, Type};
 
 use super::name::NAME_SERVER;
 use super::{External, Showing};
-use crate::shared::service_records::ip_of;
-use crate::shared::soa_record;
+use common_plugins::shared::service_records::ip_of;
+use common_plugins::shared::soa_record;
 
 /// First label of the SOA mailbox.
 pub(super) const HOSTMASTER: &[u8] = b"hostmaster";

@@ -5,8 +5,8 @@ use engine::{Query, Response, Worker};
 use metrics::{Buckets, Histogram, Kind, Metric, Table};
 use wire::Rcode;
 
-use crate::shared::cache_statistics::CacheStatistics;
-use crate::shared::cluster_view::is_reverse;
+use common_plugins::shared::cache_statistics::CacheStatistics;
+use common_plugins::shared::cluster_view::is_reverse;
 
 static TIMES: Buckets = Buckets {
     bounds: &[

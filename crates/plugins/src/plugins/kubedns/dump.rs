@@ -12,10 +12,10 @@ use std::collections::BTreeMap;
 use cluster::{Service, ServiceKind};
 use config::setup::PageContent;
 
-use crate::shared::cluster_view::Exposed;
-use crate::shared::endpoint_hash::{KUBE_DNS, address_label};
-use crate::shared::option_helpers::quote_json as quote;
-use crate::shared::service_records::ip_of;
+use common_plugins::shared::cluster_view::Exposed;
+use common_plugins::shared::endpoint_hash::{KUBE_DNS, address_label};
+use common_plugins::shared::option_helpers::quote_json as quote;
+use common_plugins::shared::service_records::ip_of;
 
 /// Approximate size limit of the page in bytes: a cluster of 100,000 endpoints.
 const PAGE_MAX: usize = 16 << 20;

@@ -18,8 +18,8 @@ use engine::{Hooks, Plugin, Query, Response, Verdict, Worker};
 use metrics::Metric;
 use wire::Type;
 
-use crate::shared::cluster_view::Exposed;
-use crate::shared::option_helpers::{listen_address, metric_word, metrics_page, mnemonic, url_path};
+use common_plugins::shared::cluster_view::Exposed;
+use common_plugins::shared::option_helpers::{listen_address, metric_word, metrics_page, mnemonic, url_path};
 
 use count::Count;
 use statistics::Statistics;

@@ -10,7 +10,7 @@ use engine::{Connections, Exchange, Io, Query, Response, Transport};
 use metrics::{Counter, Kind, Metric, Registry};
 use wire::{Class, Flags, Header, MessageBuf, Name, NameRef, Owner, Section, Type};
 
-use crate::shared::cache_statistics::CacheStatistics;
+use common_plugins::shared::cache_statistics::CacheStatistics;
 
 const fn metric(name: &'static str, help: &'static str) -> Metric {
     Metric { name, help, kind: Kind::Counter, labels: &[] }

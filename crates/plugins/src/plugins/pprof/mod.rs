@@ -10,7 +10,7 @@ use config::options::{Manifest, Property, Usage};
 use config::setup::{Page, PageContent, Part, Setup, SetupError};
 use engine::LocalFuture;
 
-use crate::shared::option_helpers::listen_address;
+use common_plugins::shared::option_helpers::listen_address;
 
 pub use profile::{CpuProfile, Module, Stack};
 

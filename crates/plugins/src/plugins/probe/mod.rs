@@ -18,7 +18,7 @@ use metrics::{Buckets, Counter, Histogram, Kind, Metric, TIME};
 use wire::{Name, NameRef, Rcode, Type};
 use zone::text::ParseError;
 
-use crate::shared::option_helpers::{listen_address, metric_word, mnemonic, quote_json};
+use common_plugins::shared::option_helpers::{listen_address, metric_word, mnemonic, quote_json};
 
 use health::{Health, State};
 use question::{ProbeError, Question};

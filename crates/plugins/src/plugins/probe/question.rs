@@ -6,7 +6,7 @@ use core::time::Duration;
 use engine::{Connections, Exchange, ExchangeError, Io, Transport};
 use wire::{Class, Flags, Header, MessageBuf, MessageError, Name, NameError, Rcode, Reply, Section, Type};
 
-use crate::shared::probe_mark::finish_probe;
+use common_plugins::shared::probe_mark::finish_probe;
 
 /// Each query is one datagram; no connection is kept.
 const CONNECTIONS: Connections =

@@ -3,7 +3,7 @@
 use config::options::{Manifest, Property, Usage};
 use config::setup::{Part, QuicLimits, Setup, SetupError};
 
-use crate::shared::option_helpers::{connections_max, max_connections, number_once};
+use common_plugins::shared::option_helpers::{connections_max, max_connections, number_once};
 
 /// Parsed `quic` block.
 #[derive(Default)]

@@ -12,8 +12,8 @@ use metrics::{Counter, Kind, Metric};
 use std::sync::Arc;
 use wire::{Name, OptionCode, Rcode, Section, Type};
 
-use crate::shared::{last_good, open_error};
 use accounts::{Accounts, Decision, Terms};
+use common_plugins::shared::{last_good, open_error};
 use cookies::{Checked, Secrets};
 
 pub static MANIFEST: Manifest<Config> = Manifest::new(

@@ -31,7 +31,7 @@ use mirror::Mirror;
 use queue::{Entrance, MESSAGE_MAX, Sample};
 use results::{Outcomes, Results};
 
-use crate::shared::option_helpers::block_name;
+use common_plugins::shared::option_helpers::block_name;
 
 pub use frames::{FrameReader, StreamFrame};
 pub(crate) use manifest::MANIFEST;

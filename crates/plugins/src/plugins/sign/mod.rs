@@ -18,9 +18,9 @@ use engine::log::{Level, Notice};
 use wire::Name;
 use zone::LoadError;
 
-use crate::shared::last_good;
 use crate::shared::signing::{Key, ValidityPeriod};
 use crate::shared::zone_store::SignedFiles;
+use common_plugins::shared::last_good;
 use validity::Validity;
 
 /// Parsed `sign` line.

@@ -9,8 +9,8 @@ use wire::{NameRef, Type};
 use zone::text;
 
 use super::wrap;
-use crate::shared::open_error::{self, OpenError};
 use crate::shared::signing::{Key, ValidityPeriod};
+use common_plugins::shared::open_error::{self, OpenError};
 
 /// Maximum number of lines to search for that signature.
 const LINES_MAX: usize = 100;

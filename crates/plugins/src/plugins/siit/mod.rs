@@ -13,7 +13,7 @@ use metrics::{Counter, Kind, Metric};
 use wire::{Class, Name, NameError, Owner, Rcode, Section, Type, address_of, reverse_name};
 
 use crate::shared::embedded_addresses::{Prefix, has, translate_response};
-use crate::shared::soa_record::negative_ttl;
+use common_plugins::shared::soa_record::negative_ttl;
 use plugin::PerSite;
 use table::Table;
 

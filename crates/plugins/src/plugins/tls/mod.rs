@@ -7,7 +7,7 @@ use config::options::{Args, Manifest, Problem, Property, Usage};
 use config::setup::{EncryptionLimits, EncryptionPolicy, ListenerTls, Part, Setup, SetupError};
 use engine::tls::ClientCertificates;
 
-use crate::shared::server_certificates::{Certificates, ServedCertificate};
+use common_plugins::shared::server_certificates::{Certificates, ServedCertificate};
 
 /// Parsed `tls` line.
 #[derive(Default)]

@@ -12,8 +12,8 @@ use engine::{Fetch, FetchError, Io};
 use metrics::Counter;
 
 use super::manifest::{Config, Endpoint, Form};
-use crate::shared::option_helpers::quote_json;
 use crate::shared::record_queue::{First, Outlet, first};
+use common_plugins::shared::option_helpers::quote_json;
 
 /// Timeout of an HTTP request to the collector.
 const TIMEOUT: Duration = Duration::from_secs(5);

@@ -11,8 +11,8 @@ use core::time::Duration;
 use engine::{Instant, Query, Response};
 
 use super::manifest::Form;
-use crate::shared::log_format::write_rcode;
-use crate::shared::option_helpers::quote_json;
+use common_plugins::shared::log_format::write_rcode;
+use common_plugins::shared::option_helpers::quote_json;
 
 /// Maximum number of spans of a query: the longest chain and some upstream attempts.
 const SPANS_MAX: usize = 96;

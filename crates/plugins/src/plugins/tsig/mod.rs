@@ -12,9 +12,9 @@ use config::setup::{Part, Setup, SetupError};
 use engine::{Failure, Hooks, Plugin, Query, Response, Verdict, Worker, Zones};
 use wire::{EdeCode, Name, Opcode, Rcode, Type};
 
-use crate::shared::last_good::{self, Wanted};
-use crate::shared::open_error;
 use crate::shared::update_keys::UpdateKeys;
+use common_plugins::shared::last_good::{self, Wanted};
+use common_plugins::shared::open_error;
 use record::Signed;
 use signer::TsigSigner;
 

@@ -6,8 +6,8 @@ use config::options::{Manifest, Property, Usage};
 use config::setup::{BlockFilter, Part, Setup, SetupError};
 use engine::Query;
 
-use crate::shared::option_helpers::expression_of;
-use crate::shared::query_expression::{Names, QueryExpression, Values};
+use common_plugins::shared::option_helpers::expression_of;
+use common_plugins::shared::query_expression::{Names, QueryExpression, Values};
 
 pub static MANIFEST: Manifest<Config> =
     Manifest::new("view", "select a server block by an expression on the query", Config::default, build)

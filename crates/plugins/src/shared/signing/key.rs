@@ -8,7 +8,7 @@ use zone::dnssec::{Dnskey, Terms, signed_labels, write_canonical};
 use zone::text;
 
 use super::private::{Private, PrivateKeyError};
-use crate::shared::open_error::{self, OpenError};
+use common_plugins::shared::open_error::{self, OpenError};
 
 /// Signing key of a zone.
 pub(crate) struct Key {

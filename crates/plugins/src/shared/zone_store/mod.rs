@@ -18,7 +18,7 @@ use zone::{Lookup, Question, Zone};
 
 pub(crate) use held::Held;
 pub use held::ZoneMemory;
-pub(crate) use served::{ServedZones, not_in_use};
+pub(crate) use served::ServedZones;
 pub(crate) use snapshot::{offer, snapshot};
 pub(crate) use source::{CodedNotice, FileZone, SignedFiles, ZONE_KEPT, code_of};
 

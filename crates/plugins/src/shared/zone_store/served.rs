@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use config::setup::{ReloadState, SetupError};
+use config::setup::ReloadState;
 use wire::NameRef;
 
 use super::{Directory, Held};
@@ -38,12 +38,4 @@ impl ServedZones {
             zones.load().iter().any(|(_, held)| held.zone().is_some() && is_wanted(directive, held))
         })
     }
-}
-
-/// Returns the error about a file that was not in use before a reload and cannot replace what is served.
-pub(crate) fn not_in_use(problem: String) -> SetupError {
-    SetupError::new(problem).with_help(
-        "the previous configuration stays in use, because this file would replace what it serves; correct the name, or \
-         create the file, and reload",
-    )
 }

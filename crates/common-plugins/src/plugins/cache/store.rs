@@ -1,0 +1,195 @@
+//! Storage for one class of responses, bounded by number and by size in bytes.
+
+use core::sync::atomic::{AtomicUsize, Ordering};
+use core::time::Duration;
+use std::sync::Arc;
+
+use engine::Instant;
+use host::invariant::holds;
+use rcu::Shards;
+
+use super::entry::{Entry, Key};
+
+/// Number of shards: at least as many as in CoreDNS, and enough to keep each as small as one of CoreDNS's default
+/// capacity. An insertion copies its shard, so large shards would make large caches slow.
+const SHARDS_MIN: usize = 256;
+const SHARDS_MAX: usize = 1 << 16;
+const PART: usize = 9984 / SHARDS_MIN;
+/// Minimum number of entries per shard.
+const SHARE_MIN: usize = 4;
+/// Odd multiplier that mixes bits, so that one random number serves for several draws.
+const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
+/// Average number of bytes per entry: large responses evict others instead of growing the process.
+pub(super) const BYTES_EACH: usize = 1024;
+
+const _: () = assert!(SHARDS_MIN.is_power_of_two() && SHARDS_MAX.is_power_of_two());
+
+/// Cached responses.
+pub(super) struct Store {
+    table: Shards<Arc<Entry>>,
+    share: usize,
+    bytes: AtomicUsize,
+    bytes_max: usize,
+}
+
+impl Store {
+    /// Creates a store for `capacity` entries, rounded like in CoreDNS.
+    pub(super) fn new(capacity: usize) -> Store {
+        let shards = (capacity / PART).next_power_of_two().clamp(SHARDS_MIN, SHARDS_MAX);
+        let share = (capacity / shards).max(SHARE_MIN);
+        // Otherwise the table rounds the number up, and the bounds are those of another table.
+        holds(shards.is_power_of_two(), "the number of shards is a power of two");
+        Store { table: Shards::new(shards), share, bytes: AtomicUsize::new(0), bytes_max: share * shards * BYTES_EACH }
+    }
+
+    /// Reads the entry for a question.
+    pub(super) fn read<R>(&self, key: &Key<'_>, read: impl FnOnce(&Entry) -> R) -> Option<R> {
+        let hash = self.table.hash(key);
+        self.table.read(hash, |entry| entry.key() == *key, |entry| read(entry))
+    }
+
+    /// Inserts an entry in place of the one for the same question. Returns the number of other entries that were
+    /// evicted.
+    pub(super) fn keep(&self, entry: Entry, now: Instant, stale: Duration, random: u64) -> usize {
+        let entry = Arc::new(entry);
+        holds(entry.is_of_use(now, stale), "an entry that is stored is valid");
+        let hash = self.table.hash(&entry.key());
+        // The bytes are counted before the entry is in the table. Another worker that evicts it at once would otherwise
+        // subtract them first, and the count would wrap around.
+        self.bytes.fetch_add(entry.size(), Ordering::Relaxed);
+        let before = self.table.replace(Arc::clone(&entry), |kept| kept.key() == entry.key());
+        if let Some(before) = before {
+            entry.inherit(&before);
+            self.subtract(&before);
+        }
+        let mut gone = 0;
+        while self.is_over(hash) && self.evict_beside(&entry, hash, now, stale, random) {
+            gone += 1;
+        }
+        gone
+    }
+
+    /// Removes an entry.
+    pub(super) fn remove(&self, key: &Key<'_>) {
+        let hash = self.table.hash(key);
+        if let Some(entry) = self.table.remove(hash, |entry| entry.key() == *key) {
+            self.subtract(&entry);
+        }
+    }
+
+    /// Calls `visit` for every entry, in no particular order.
+    pub(super) fn for_each(&self, mut visit: impl FnMut(&Entry)) {
+        self.table.for_each(|entry| visit(entry));
+    }
+
+    /// Removes the entries for which `is_meant` returns true, and returns their number.
+    pub(super) fn remove_if(&self, is_meant: impl Fn(&Entry) -> bool) -> usize {
+        let mut removed = 0;
+        let count = |entry: &Arc<Entry>| {
+            removed += 1;
+            self.subtract(entry);
+        };
+        self.table.retain(|entry| !is_meant(entry), count);
+        removed
+    }
+
+    /// Returns the number of entries.
+    pub(super) fn len(&self) -> usize {
+        self.table.len()
+    }
+
+    /// Subtracts the bytes of an entry that has left the table.
+    fn subtract(&self, entry: &Entry) {
+        let bytes = self.bytes.fetch_sub(entry.size(), Ordering::Relaxed);
+        holds(entry.size() <= bytes, "the bytes of an entry in the table were counted");
+    }
+
+    fn is_over(&self, hash: u64) -> bool {
+        let mut beside = 0;
+        self.table.for_each_beside(hash, |_| beside += 1);
+        beside > self.share || self.bytes.load(Ordering::Relaxed) > self.bytes_max
+    }
+
+    /// Evicts one entry of the same shard, preferably an expired one, otherwise a random one. Returns false if there is
+    /// no other.
+    fn evict_beside(&self, entry: &Arc<Entry>, hash: u64, now: Instant, stale: Duration, random: u64) -> bool {
+        let mut victim: Option<Arc<Entry>> = None;
+        let (mut useless, mut seen) = (false, 0u64);
+        self.table.for_each_beside(hash, |other| {
+            if Arc::ptr_eq(other, entry) || useless {
+                return;
+            }
+            useless = !other.is_of_use(now, stale);
+            seen += 1;
+            // Reservoir sampling: each entry seen so far is the victim with the same probability.
+            if useless || (random ^ seen.wrapping_mul(SPREAD)).is_multiple_of(seen) {
+                victim = Some(Arc::clone(other));
+            }
+        });
+        holds(victim.is_some() == (seen > 0), "a shard with other entries has one to evict");
+        let Some(victim) = victim else { return false };
+        holds(!Arc::ptr_eq(&victim, entry), "an entry that was just stored does not evict itself");
+        let gone = self.table.remove(self.table.hash(&victim.key()), |kept| Arc::ptr_eq(kept, &victim));
+        // Another worker may have evicted the same victim, and has then subtracted its bytes.
+        if let Some(gone) = gone {
+            self.subtract(&gone);
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use engine::{Query, Response};
+    use wire::{Owner, Section};
+
+    fn entry(number: u32, bytes: usize, ttl: u32) -> Entry {
+        let mut query = Query::default();
+        query.set_name(wire::Name::from_text(&format!("n{number}.test.")).unwrap().as_ref());
+        let mut response = Response::default();
+        response.begin(&query);
+        response.message.push(Section::Answer, Owner::Question, (wire::Type::TXT, wire::Class::IN, 9), |rdata| {
+            rdata.bytes(&vec![0; bytes]);
+        });
+        Entry::new(&query, &response, ttl, Instant::START)
+    }
+
+    #[test]
+    fn bounds_the_number_and_the_size_of_entries() {
+        let store = Store::new(0);
+        for number in 0..5000 {
+            store.keep(entry(number, 10, 60), Instant::START, Duration::ZERO, u64::from(number) * 77);
+        }
+        assert!(store.len() <= SHARDS_MIN * SHARE_MIN && store.len() > SHARDS_MIN * SHARE_MIN * 9 / 10);
+        let store = Store::new(0);
+        for number in 0..5000 {
+            store.keep(entry(number, 40_000, 60), Instant::START, Duration::ZERO, u64::from(number) * 77);
+        }
+        assert!(store.bytes.load(Ordering::Relaxed) <= store.bytes_max + 41_000 * SHARDS_MIN);
+    }
+
+    #[test]
+    fn keeps_the_shards_of_large_caches_small() {
+        for (capacity, shards, share) in [(0, 256, 4), (9984, 256, 39), (10_000, 256, 39), (1_000_000, 32_768, 30)] {
+            let store = Store::new(capacity);
+            assert_eq!((store.share, store.bytes_max), (share, share * shards * BYTES_EACH), "{capacity}");
+        }
+    }
+
+    #[test]
+    fn evicts_expired_entries_first() {
+        let store = Store::new(0);
+        let later = Instant::START + Duration::from_secs(100);
+        for number in 0..512 {
+            store.keep(entry(number, 10, if number % 2 == 0 { 1 } else { 1000 }), Instant::START, Duration::ZERO, 1);
+        }
+        // So many that every shard is full, however the table's random seed spreads them: about 62 for a share of 4.
+        for number in 10_000..26_000 {
+            store.keep(entry(number, 10, 1000), later, Duration::ZERO, u64::from(number));
+        }
+        let mut alive = 0;
+        store.table.for_each(|entry| alive += usize::from(entry.left(later).is_some()));
+        assert_eq!(store.len(), alive);
+    }
+}
