@@ -12,11 +12,13 @@
 
 pub mod control;
 pub mod files;
+pub mod gzip;
 pub mod objects;
 pub mod oracle;
 pub mod proxy;
 pub mod quic;
 pub mod records;
+pub mod relay;
 pub mod snapshot;
 pub mod stream;
 pub mod zone;
@@ -51,6 +53,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("journal", zone::journal),
     ("objects", objects::decode),
     ("snapshot", snapshot::log),
+    ("gzip", gzip::members),
     ("skydns", records::skydns),
     ("hosts", files::hosts),
     ("template", files::template),
@@ -66,6 +69,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("doq", quic::doq),
     ("doh", quic::doh),
     ("proxy", proxy::header),
+    ("relay", relay::relay),
 ];
 
 /// Offset in bytes of the counts in the header (after id and flags), and length of the header.

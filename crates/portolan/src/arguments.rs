@@ -15,6 +15,7 @@ use compat::kube_dns::Program;
 use config::Directives;
 use process::log::Format;
 use server::ServeOptions;
+use server::modes::relay::RelayOptions;
 
 /// Command selected by the command line.
 #[derive(Debug)]
@@ -41,6 +42,8 @@ pub enum Command {
         /// Arguments after the program name or the subcommand.
         words: Vec<String>,
     },
+    /// Serve lists and watches to other servers.
+    Relay(Box<RelayOptions>),
     /// Print the completion script of a shell.
     Completions(Shell),
     /// Print the man page of the program, or of the subcommand with these words.
@@ -105,6 +108,7 @@ pub fn command() -> clap::Command {
         .subcommands(cli::commands::definitions())
         .subcommand(server::modes::kube_dns::command())
         .subcommand(server::modes::node::command())
+        .subcommand(server::modes::relay::command())
         .subcommand(completions_command())
         .subcommand(man_command())
         .after_help(format!("As in CoreDNS, one dash is enough: -{}.", SINGLE_DASH.join(", -")))
@@ -400,6 +404,9 @@ fn from_matches(matches: &ArgMatches, is_plugin: bool, directives: Directives) -
     }
     if let Some(conformance) = matches.subcommand_matches("conformance") {
         return Command::Conformance(conformance_options(conformance));
+    }
+    if let Some(relay) = matches.subcommand_matches("relay") {
+        return Command::Relay(Box::new(server::modes::relay::options(relay)));
     }
     if let Some(migrate) = matches.subcommand_matches("migrate") {
         return Command::Migrate(migrate_options(migrate));

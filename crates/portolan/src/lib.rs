@@ -26,6 +26,7 @@ pub use plugins::DIRECTIVES;
 pub use process::internal_errors::INTERNAL_ERROR_METRICS;
 pub use process::process_metrics::PROCESS_METRICS;
 pub use server::modes::node::METRICS as NODE_METRICS;
+pub use server::modes::relay::METRICS as RELAY_METRICS;
 pub use server::{BUILD_METRICS, KEEPER_METRICS, KUBE_DNS_METRICS};
 pub use tikv_jemallocator::Jemalloc;
 
@@ -78,6 +79,7 @@ fn run(directives: Directives) -> ExitCode {
         Command::Control(command) => cli::commands::control(&command, directives),
         Command::KubeDns { program, words } => server::modes::kube_dns::kube_dns(program, words, directives),
         Command::Node { words } => server::modes::node::node(words, directives),
+        Command::Relay(options) => server::modes::relay::relay(*options),
         Command::Completions(shell) => print(&manual::completions(shell)),
         Command::Man(words) => match manual::man_page(&words) {
             Ok(page) => print(&page),

@@ -216,6 +216,14 @@ pub(crate) static SECTIONS: &[Sections] = &[
         )],
     },
     Sections {
+        command: "relay",
+        exits: SERVED,
+        examples: &[(
+            "Serve the nodes of the cluster in whose Pod it runs",
+            "portolan relay --certificate /tls/tls.crt --key /tls/tls.key --keys-file /var/lib/portolan/keys.json",
+        )],
+    },
+    Sections {
         command: "completions",
         exits: PRINTED,
         examples: &[("Print the script for zsh", "portolan completions zsh")],

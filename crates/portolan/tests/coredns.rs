@@ -78,8 +78,10 @@ fn check_for_coredns_and_coredns_agree() {
 
 /// Returns the example Corefiles of all plugins.
 fn examples() -> Vec<(String, String)> {
-    let plugins = crate::support::packages::repository().join("crates/plugins/src/plugins");
-    let mut folders: Vec<_> = std::fs::read_dir(plugins).unwrap().flatten().map(|entry| entry.path()).collect();
+    let crates = crate::support::packages::repository().join("crates");
+    let plugins = ["common-plugins", "plugins"].map(|name| crates.join(name).join("src/plugins"));
+    let folders = plugins.iter().flat_map(|plugins| std::fs::read_dir(plugins).unwrap().flatten());
+    let mut folders: Vec<_> = folders.map(|entry| entry.path()).collect();
     folders.sort();
     let readme = |folder: PathBuf| {
         let text = std::fs::read_to_string(folder.join("README.md")).ok()?;

@@ -234,9 +234,9 @@ fn the_service_stays_when_the_deployment_goes() {
     assert_eq!(objects.iter().filter(|object| object["kind"] == "ConfigMap").count(), 1);
 }
 
-/// The manifest for the Service of kubeadm, which is applied on the server side.
+/// The patch for the Service of kubeadm.
 #[test]
-fn the_manifest_of_the_service_has_one_field() {
+fn the_patch_of_the_service_has_one_field() {
     let service = packages::read(&packages::repository().join("deploy/same-node.yaml"));
     let expected = json!({
         "apiVersion": "v1", "kind": "Service", "metadata": { "name": "kube-dns", "namespace": "kube-system" },

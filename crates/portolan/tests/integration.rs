@@ -54,6 +54,8 @@ mod process;
 mod process_limits;
 mod profile;
 mod quic;
+mod relay;
+mod relays;
 mod replicas;
 mod shadow;
 mod support;

@@ -1,9 +1,11 @@
 //! Reasons why a server cannot start, or cannot apply a changed configuration.
 
 use std::io;
+use std::path::PathBuf;
 
 use compat::kube_dns::ConfigMapError;
 use host::mask::masked_lines;
+use host::tls::TlsError;
 use net::ListenError;
 
 use crate::admin::PageListenError;
@@ -37,6 +39,12 @@ pub(crate) enum ServeError {
     /// An address for HTTP pages cannot be bound.
     #[error("{0}")]
     PageListen(#[source] PageListenError),
+    /// The certificate or the key of a relay cannot be used.
+    #[error("{0}")]
+    Certificate(#[source] CertificateError),
+    /// The API server of a relay cannot be used.
+    #[error("{0}")]
+    ApiServer(#[source] kubeapi::SetupError),
     /// The operating system refuses something else, such as a thread.
     #[error("{}", host::errors::describe(.0))]
     Io(#[source] io::Error),
@@ -105,4 +113,15 @@ pub(crate) enum TemplateError {
          when it starts the container, so create the Service"
     )]
     NoService(String, String),
+}
+
+/// Certificate or key that cannot be used. The operator must replace the file.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CertificateError {
+    /// A file cannot be read.
+    #[error("{}", host::errors::cannot_open(.0, .1))]
+    Read(PathBuf, #[source] io::Error),
+    /// The content cannot be used.
+    #[error("the certificate of the relay: {0}")]
+    Tls(#[source] TlsError),
 }

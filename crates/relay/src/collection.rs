@@ -1,0 +1,392 @@
+//! Objects of one kind: what the API server's lists and watches said, the history of changes, and the bytes that
+//! several subscribers share.
+
+use core::time::Duration;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use host::Instant;
+use host::invariant::holds;
+
+use crate::encode::{EventType, Form, list, put_bookmark, put_event};
+use crate::gzip;
+use crate::history::{Change, Frame, History, Variant};
+use crate::object::{Key, ObjectError, Stored, by_key};
+use crate::table::Kind;
+
+/// Minimum time between two ticks.
+pub const GATHER: Duration = Duration::from_millis(20);
+/// Minimum time between two ticks under load: each costs a write per subscriber.
+pub const GATHER_UNDER_LOAD: Duration = Duration::from_millis(50);
+/// Number of changes in a tick from which the kind counts as under load.
+const LOAD: usize = 20;
+/// Time between two bookmarks.
+pub const BOOKMARK_INTERVAL: Duration = Duration::from_secs(1);
+/// Age of the last proof up to which the state counts as the API server's latest.
+pub const FRESH: Duration = Duration::from_secs(10);
+/// Time for which clients share an encoded list, if they accept one that is not the latest.
+pub const LIST_SHARED: Duration = Duration::from_secs(1);
+/// Time after which an encoded list is forgotten.
+const LIST_KEPT: Duration = Duration::from_secs(10);
+/// Maximum number of encoded lists of a kind.
+pub const LISTS_KEPT_MAX: usize = 4;
+
+/// Encoded list, or the initial events of a watch.
+struct EncodedList {
+    variant: Variant,
+    use_: ListUse,
+    version: u64,
+    made: Instant,
+    content: ListContent,
+}
+
+/// Response that a list is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ListUse {
+    List,
+    /// Initial events, with the bookmark at their end or without.
+    Events {
+        marks_end: bool,
+    },
+}
+
+#[derive(Clone)]
+enum ListContent {
+    Body(Bytes),
+    Frame(Frame),
+}
+
+/// All objects of a kind.
+pub(crate) struct Collection {
+    pub(crate) kind: Kind,
+    objects: BTreeMap<Key, Arc<Stored>>,
+    /// List that is being received.
+    listing: Option<BTreeMap<Key, Arc<Stored>>>,
+    /// Version up to which everything is known.
+    pub(crate) version: u64,
+    pub(crate) is_listed: bool,
+    pub(crate) history: History,
+    /// Changes that no tick contains yet.
+    pending: Vec<Change>,
+    /// Version before them, and the time of the first one.
+    pending_from: u64,
+    pending_since: Instant,
+    last_tick: Option<(Instant, usize)>,
+    /// Number that increases when history and versions lose their meaning.
+    pub(crate) epoch: u64,
+    /// Time of the last proof that the state is the API server's latest.
+    proved: Option<Instant>,
+    /// Number of bookmarks so far.
+    pub(crate) pulse: u64,
+    next_pulse: Instant,
+    bookmark: Vec<(Form, bool, u64, Frame)>,
+    lists: Vec<EncodedList>,
+}
+
+impl Collection {
+    pub(crate) fn new(kind: Kind) -> Collection {
+        Collection {
+            kind,
+            objects: BTreeMap::new(),
+            listing: None,
+            version: 0,
+            is_listed: false,
+            history: History::default(),
+            pending: Vec::new(),
+            pending_from: 0,
+            pending_since: Instant::START,
+            last_tick: None,
+            epoch: 0,
+            proved: None,
+            pulse: 0,
+            next_pulse: Instant::START,
+            bookmark: Vec::new(),
+            lists: Vec::new(),
+        }
+    }
+
+    pub(crate) fn begin_list(&mut self) {
+        self.listing = Some(BTreeMap::new());
+    }
+
+    pub(crate) fn add_to_list(&mut self, bytes: &[u8]) -> Result<(), ObjectError> {
+        let object = Stored::new(self.kind, bytes)?;
+        let known = self.objects.get(&object.key).filter(|known| known.full == object.full);
+        let object = known.map_or_else(|| Arc::new(object), Arc::clone);
+        if let Some(listing) = &mut self.listing {
+            listing.insert(object.key.clone(), object);
+        }
+        Ok(())
+    }
+
+    /// Completes the list. What the subscribers do not know becomes one tick.
+    pub(crate) fn end_list(&mut self, version: u64, now: Instant) {
+        let Some(listing) = self.listing.take() else { return };
+        if !self.is_listed || version < self.version {
+            return self.replace(listing, version, now);
+        }
+        self.cut(now);
+        holds(self.pending.is_empty(), "what the watch has said is in the history before a list is compared");
+        let from = self.version;
+        let (changes, is_plausible) = self.difference(&listing, from);
+        // The same version with other objects is another history, as after a restore.
+        if !is_plausible || version == from && !changes.is_empty() {
+            return self.replace(listing, version, now);
+        }
+        (self.objects, self.version) = (listing, version);
+        self.proved = Some(now);
+        if !changes.is_empty() {
+            self.history.push(from, version, true, changes, now);
+        }
+    }
+
+    /// Returns the changes from the known objects to a list. Deletions come first and have the version before all
+    /// changes, because theirs are not known: a subscriber that stops in the middle continues from a version whose
+    /// deletions it has.
+    fn difference(&self, listing: &BTreeMap<Key, Arc<Stored>>, from: u64) -> (Vec<Change>, bool) {
+        let gone = self.objects.iter().filter(|(key, _)| !listing.contains_key(*key)).map(|(_, known)| Change {
+            what: EventType::Deleted,
+            version: from,
+            object: Arc::new(known.with_version(from)),
+            previous: Some(Arc::clone(known)),
+        });
+        let mut changes: Vec<Change> = gone.collect();
+        let deleted = changes.len();
+        for (key, object) in listing {
+            let previous = self.objects.get(key);
+            if previous.is_some_and(|previous| Arc::ptr_eq(previous, object)) {
+                continue;
+            }
+            let what = if previous.is_some() { EventType::Modified } else { EventType::Added };
+            let (object, previous) = (Arc::clone(object), previous.map(Arc::clone));
+            changes.push(Change { what, version: object.version, object, previous });
+        }
+        changes[deleted..].sort_by_key(|change| change.version);
+        let is_plausible = changes[deleted..].first().is_none_or(|change| change.version > from);
+        (changes, is_plausible)
+    }
+
+    /// Replaces everything. A subscriber that knew something else must list again.
+    fn replace(&mut self, objects: BTreeMap<Key, Arc<Stored>>, version: u64, now: Instant) {
+        if self.is_listed {
+            self.epoch += 1;
+        }
+        (self.objects, self.version, self.is_listed) = (objects, version, true);
+        self.proved = Some(now);
+        self.forget_history();
+    }
+
+    /// Makes the versions and the history so far meaningless. With `needs_list`, the objects too.
+    pub(crate) fn begin_epoch(&mut self, needs_list: bool) {
+        self.epoch += 1;
+        if needs_list {
+            (self.is_listed, self.version) = (false, 0);
+            self.objects.clear();
+            self.proved = None;
+        }
+        self.forget_history();
+    }
+
+    fn forget_history(&mut self) {
+        self.pending.clear();
+        self.lists.clear();
+        self.history.restart(self.version);
+        holds(self.history.bytes() == 0 && self.is_settled(), "a new epoch has no history");
+    }
+
+    /// Applies an event of the watch. Events up to the known version are ignored.
+    pub(crate) fn apply(&mut self, what: EventType, bytes: &[u8], now: Instant) -> Result<(), ObjectError> {
+        let object = Arc::new(Stored::new(self.kind, bytes)?);
+        self.proved = Some(now);
+        if object.version <= self.version {
+            return Ok(());
+        }
+        let (before, version) = (self.version, object.version);
+        self.version = version;
+        let (what, previous) = match what {
+            EventType::Deleted => match self.objects.remove(&object.key) {
+                None => return Ok(()),
+                previous => (EventType::Deleted, previous),
+            },
+            EventType::Added | EventType::Modified => {
+                let previous = self.objects.insert(object.key.clone(), Arc::clone(&object));
+                (if previous.is_some() { EventType::Modified } else { EventType::Added }, previous)
+            }
+        };
+        if self.pending.is_empty() {
+            (self.pending_from, self.pending_since) = (before, now);
+        }
+        holds(self.pending.last().is_none_or(|last| last.version < version), "versions of changes increase");
+        self.pending.push(Change { what, version, object, previous });
+        holds(self.pending_from < version, "the pending changes begin after a known version");
+        Ok(())
+    }
+
+    /// Records that there is nothing more up to a version.
+    pub(crate) fn note_bookmark(&mut self, version: u64, now: Instant) {
+        self.version = self.version.max(version);
+        self.proved = Some(now);
+    }
+
+    pub(crate) fn prove(&mut self, at: Instant) {
+        self.proved = self.proved.max(Some(at));
+    }
+
+    /// Returns the time since the last proof, or `None` without one.
+    pub(crate) fn age(&self, now: Instant) -> Option<Duration> {
+        self.proved.map(|proved| now.since(proved))
+    }
+
+    pub(crate) fn is_fresh(&self, now: Instant) -> bool {
+        self.age(now).is_some_and(|age| age <= FRESH)
+    }
+
+    /// Returns the number of objects.
+    pub(crate) fn count(&self) -> usize {
+        self.objects.len()
+    }
+
+    /// Returns the time of the next tick: at once when idle.
+    fn tick_due(&self) -> Option<Instant> {
+        if self.pending.is_empty() {
+            return None;
+        }
+        let earliest = self
+            .last_tick
+            .map_or(self.pending_since, |(at, changes)| at + if changes >= LOAD { GATHER_UNDER_LOAD } else { GATHER });
+        Some(self.pending_since.max(earliest))
+    }
+
+    /// Returns when [`Collection::advance`] has something to do.
+    pub(crate) fn due(&self) -> Instant {
+        self.tick_due().map_or(self.next_pulse, |due| due.min(self.next_pulse))
+    }
+
+    /// Does what is due. Returns true if subscribers have something to read.
+    pub(crate) fn advance(&mut self, now: Instant) -> bool {
+        let mut has_news = false;
+        if self.tick_due().is_some_and(|due| due <= now) {
+            self.cut(now);
+            has_news = true;
+        }
+        if self.next_pulse <= now {
+            self.next_pulse = now + BOOKMARK_INTERVAL;
+            if self.is_listed && self.is_fresh(now) {
+                self.pulse += 1;
+                has_news = true;
+            }
+            has_news |= self.history.expire(now);
+            self.lists.retain(|list| now.since(list.made) <= LIST_KEPT);
+        }
+        has_news
+    }
+
+    /// Makes a tick of the pending changes.
+    pub(crate) fn cut(&mut self, now: Instant) {
+        if self.pending.is_empty() {
+            return;
+        }
+        let changes = core::mem::take(&mut self.pending);
+        holds(changes.is_sorted_by_key(|change| change.version), "the changes of a tick are in order");
+        self.last_tick = Some((now, changes.len()));
+        let to = changes.last().map_or(self.version, |change| change.version);
+        self.history.push(self.pending_from, to, false, changes, now);
+    }
+
+    /// Returns true if every change is in a tick, so that a bookmark may follow the last one.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.pending.is_empty()
+    }
+
+    /// Returns a bookmark for the known version.
+    pub(crate) fn bookmark(&mut self, form: Form, gzip: bool) -> Frame {
+        let version = self.version;
+        self.bookmark.retain(|(.., of, _)| *of == version);
+        let known = self.bookmark.iter().find(|(of, compressed, ..)| *of == form && *compressed == gzip);
+        if let Some((.., frame)) = known {
+            return frame.clone();
+        }
+        let mut out = Vec::new();
+        put_bookmark(&mut out, self.kind, form, version, false);
+        let frame = Frame::new(out, gzip);
+        self.bookmark.push((form, gzip, version, frame.clone()));
+        frame
+    }
+
+    /// Returns the body of a list. With `accepts_older`, it may be a second old.
+    pub(crate) fn list(&mut self, variant: &Variant, accepts_older: Option<u64>, now: Instant) -> Bytes {
+        let (_, content) = self.encoded(variant, ListUse::List, accepts_older, now);
+        if let ListContent::Body(body) = content { body } else { Bytes::new() }
+    }
+
+    /// Returns the initial events of a watch, and their version. They may be a second old, but not older than
+    /// `version_min`.
+    pub(crate) fn initial(&mut self, variant: &Variant, marks_end: bool, min: u64, now: Instant) -> (u64, Frame) {
+        let (version, content) = self.encoded(variant, ListUse::Events { marks_end }, Some(min), now);
+        match content {
+            ListContent::Frame(frame) => (version, frame),
+            ListContent::Body(body) => (version, Frame::Plain(body)),
+        }
+    }
+
+    fn encoded(
+        &mut self,
+        variant: &Variant,
+        use_: ListUse,
+        accepts_older: Option<u64>,
+        now: Instant,
+    ) -> (u64, ListContent) {
+        let is_good = |list: &&EncodedList| {
+            let is_recent = accepts_older.is_some_and(|min| list.version >= min && now.since(list.made) <= LIST_SHARED);
+            // A watch continues from the version of its initial events.
+            let continues = use_ == ListUse::List || self.history.find(list.version).is_some();
+            list.use_ == use_ && list.variant == *variant && continues && (is_recent || list.version == self.version)
+        };
+        if let Some(list) = self.lists.iter().find(is_good) {
+            return (list.version, list.content.clone());
+        }
+        let content = self.encode(variant, use_);
+        let version = self.version;
+        if variant.filter.is_of_one() {
+            return (version, content);
+        }
+        self.lists.retain(|list| list.use_ != use_ || list.variant != *variant);
+        if self.lists.len() >= LISTS_KEPT_MAX {
+            self.lists.remove(0);
+        }
+        let list = EncodedList { variant: variant.clone(), use_, version, made: now, content: content.clone() };
+        self.lists.push(list);
+        holds(self.lists.len() <= LISTS_KEPT_MAX, "the number of encoded lists is bounded");
+        (version, content)
+    }
+
+    fn encode(&self, variant: &Variant, use_: ListUse) -> ListContent {
+        let selected = self.objects.values().map(|object| &**object).filter(|object| variant.filter.selects(object));
+        match use_ {
+            ListUse::List => {
+                let body = list(self.kind, variant.form, self.version, selected);
+                ListContent::Body(if variant.gzip { gzip::member(&body) } else { body.into() })
+            }
+            ListUse::Events { marks_end } => {
+                let mut out = Vec::new();
+                let mut previous: Option<&Stored> = None;
+                for object in selected {
+                    let in_order = previous.is_none_or(|previous| by_key(previous, object).is_lt());
+                    holds(in_order, "objects are in the order of their keys");
+                    previous = Some(object);
+                    put_event(&mut out, self.kind, variant.form, EventType::Added, object);
+                }
+                if marks_end {
+                    put_bookmark(&mut out, self.kind, variant.form, self.version, true);
+                }
+                ListContent::Frame(Frame::new(out, variant.gzip))
+            }
+        }
+    }
+
+    /// Returns an object.
+    pub(crate) fn get(&self, namespace: &str, name: &str) -> Option<&Stored> {
+        self.objects.get(&(namespace.into(), name.into())).map(|object| &**object)
+    }
+}

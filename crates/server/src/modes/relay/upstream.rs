@@ -1,0 +1,375 @@
+//! Follower of one kind at the API server: [`listwatch`] decides on the requests, and the objects go to the relay as
+//! bytes. The API server may be another relay.
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::time::Duration;
+
+use kubeapi::decode::{RawEvent, RawEvents, RawItem, RawList};
+use kubeapi::{RawClient, RawError, RawResponse};
+use listwatch::{Failure, Notice, Page, Policy, Received, Request, Source};
+use relay::{EventType, Kind, ObjectError, Relay};
+use tokio::time::{sleep, timeout};
+
+use super::LOG;
+use super::hub::{Hub, now};
+
+/// Number of objects per page.
+const PAGE: &str = "500";
+/// Shortest `timeoutSeconds` of a watch request. The longest is twice that.
+const WATCH_SECONDS: f64 = 300.0;
+/// Age of the last proof from which the API server is asked whether the state is current, below [`relay::FRESH`].
+const PROVE: Duration = Duration::from_secs(5);
+/// Maximum time for an answer that proves something.
+const PROOF_MAX: Duration = Duration::from_secs(2);
+
+/// Follower of one kind.
+pub(super) struct Follower {
+    hub: Rc<Hub>,
+    client: Rc<RawClient>,
+    kind: Kind,
+    reading: Option<Reading>,
+    relist: tokio::sync::watch::Receiver<u64>,
+    /// True while the open response continues a complete list.
+    is_following: Rc<Cell<bool>>,
+}
+
+struct Reading {
+    response: RawResponse,
+    content: Content,
+}
+
+enum Content {
+    Events {
+        decoder: RawEvents,
+        is_listing: bool,
+    },
+    Items {
+        decoder: RawList,
+        page: Option<(u64, String)>,
+    },
+    /// Only the success matters.
+    Check,
+}
+
+/// Effect of a chunk.
+#[derive(Default)]
+struct Progress {
+    events: u64,
+    position: Option<u64>,
+    ends_list: bool,
+    failure: Option<RawError>,
+}
+
+impl Follower {
+    /// Follows a kind until dropped.
+    pub(super) async fn run(hub: Rc<Hub>, client: Rc<RawClient>, kind: Kind) {
+        let is_following = Rc::new(Cell::new(false));
+        let relist = hub.relist.subscribe();
+        let prover = prove(Rc::clone(&hub), Rc::clone(&client), kind, Rc::clone(&is_following));
+        let mut follower = Follower { hub, client, kind, reading: None, relist, is_following };
+        tokio::select! {
+            never = listwatch::run(&mut follower, Policy::default()) => match never {},
+            () = prover => {}
+        }
+    }
+
+    fn url(&self, parameters: &[(&str, &str)]) -> String {
+        let parameters: Vec<String> = parameters
+            .iter()
+            .filter(|(_, value)| !value.is_empty())
+            .map(|(name, value)| format!("{name}={}", encode(value)))
+            .collect();
+        format!("{}?{}", self.kind.path(), parameters.join("&"))
+    }
+
+    fn watch_seconds() -> String {
+        format!("{:.0}", WATCH_SECONDS * (1.0 + random()))
+    }
+
+    async fn get(&self, parameters: &[(&str, &str)]) -> Result<RawResponse, RawError> {
+        self.client.get(&self.url(parameters)).await
+    }
+
+    /// Reads a chunk and hands what it says to the relay.
+    async fn read_chunk(&mut self, silence: Duration) -> Result<Received<u64, String>, RawError> {
+        let Some(reading) = &mut self.reading else { return Ok(Received::End) };
+        let chunk = reading.response.next(silence).await?;
+        let Some(chunk) = chunk else { return end(reading, &self.hub, self.kind) };
+        let (kind, hub) = (self.kind, &self.hub);
+        let progress = match &mut reading.content {
+            Content::Check => Progress::default(),
+            Content::Items { decoder, page } => items(hub, kind, decoder, page, &chunk)?,
+            Content::Events { decoder, is_listing } => events(hub, kind, decoder, is_listing, &chunk)?,
+        };
+        self.relist_others();
+        if progress.ends_list {
+            self.is_following.set(true);
+        }
+        match progress.failure {
+            Some(failure) => Err(failure),
+            None => Ok(Received::Data {
+                events: progress.events,
+                position: progress.position,
+                ends_list: progress.ends_list,
+            }),
+        }
+    }
+
+    /// Lets the other kinds list again after a change of the cluster.
+    fn relist_others(&self) {
+        let relay = self.hub.relay.borrow();
+        if Kind::ALL.into_iter().any(|kind| kind != self.kind && relay.needs_list(kind)) {
+            self.hub.relist.send_modify(|number| *number += 1);
+        }
+    }
+}
+
+fn items(
+    hub: &Hub,
+    kind: Kind,
+    decoder: &mut RawList,
+    page: &mut Option<(u64, String)>,
+    chunk: &[u8],
+) -> Result<Progress, RawError> {
+    let mut progress = Progress::default();
+    hub.change(|relay| {
+        decoder.feed(chunk, &mut |item| {
+            progress.events += 1;
+            match item {
+                RawItem::Object(object) => note(hub, kind, relay.add_to_list(kind, object)),
+                RawItem::Metadata { version, token } => match version.parse() {
+                    Ok(version) => *page = Some((version, token.to_owned())),
+                    Err(_) => progress.failure = Some(unknown_version(version)),
+                },
+                RawItem::Unreadable(reason) => unreadable(hub, kind, reason),
+            }
+        })
+    })?;
+    Ok(progress)
+}
+
+fn events(
+    hub: &Hub,
+    kind: Kind,
+    decoder: &mut RawEvents,
+    is_listing: &mut bool,
+    chunk: &[u8],
+) -> Result<Progress, RawError> {
+    let (mut progress, now) = (Progress::default(), now());
+    hub.change(|relay| {
+        decoder.feed(chunk, &mut |event| {
+            progress.events += 1;
+            apply(hub, relay, kind, event, is_listing, &mut progress, now);
+        })?;
+        if !*is_listing {
+            progress.position = Some(relay.version(kind));
+        }
+        Ok::<(), RawError>(())
+    })?;
+    Ok(progress)
+}
+
+fn apply(
+    hub: &Hub,
+    relay: &mut Relay,
+    kind: Kind,
+    event: RawEvent<'_>,
+    is_listing: &mut bool,
+    progress: &mut Progress,
+    now: host::Instant,
+) {
+    match event {
+        RawEvent::Applied(object) if *is_listing => note(hub, kind, relay.add_to_list(kind, object)),
+        RawEvent::Applied(object) => note(hub, kind, relay.apply(kind, EventType::Modified, object, now)),
+        RawEvent::Deleted(object) => note(hub, kind, relay.apply(kind, EventType::Deleted, object, now)),
+        RawEvent::Bookmark { version, ends_list } => match version.parse() {
+            Ok(version) if ends_list && *is_listing => {
+                relay.end_list(kind, version, now);
+                (*is_listing, progress.ends_list) = (false, true);
+            }
+            Ok(version) if !*is_listing => relay.note_bookmark(kind, version, now),
+            Ok(_) => {}
+            Err(_) => progress.failure = Some(unknown_version(version)),
+        },
+        RawEvent::Refused { code, message } => progress.failure = Some(RawError::refused(code, message)),
+        RawEvent::Unreadable(reason) => unreadable(hub, kind, reason),
+    }
+}
+
+/// Handles the end of a response.
+fn end(reading: &mut Reading, hub: &Hub, kind: Kind) -> Result<Received<u64, String>, RawError> {
+    match &mut reading.content {
+        Content::Check => Ok(Received::End),
+        Content::Events { decoder, .. } if decoder.is_within_an_event() => Err(RawError::cut()),
+        Content::Events { .. } => Ok(Received::End),
+        Content::Items { decoder, .. } if !decoder.is_complete() => Err(RawError::cut()),
+        Content::Items { page, .. } => match page.take() {
+            None => Ok(Received::End),
+            Some((version, token)) if token.is_empty() => {
+                hub.change(|relay| relay.end_list(kind, version, now()));
+                Ok(Received::PageEnd(Page::Last(version)))
+            }
+            Some((_, token)) => Ok(Received::PageEnd(Page::Next(token))),
+        },
+    }
+}
+
+fn unknown_version(version: &str) -> RawError {
+    RawError::unexpected(format!("the resource version `{version}` is not a number"))
+}
+
+fn note(hub: &Hub, kind: Kind, outcome: Result<(), ObjectError>) {
+    if let Err(error) = outcome {
+        unreadable(hub, kind, &error.to_string());
+    }
+}
+
+fn unreadable(hub: &Hub, kind: Kind, reason: &str) {
+    hub.meter.unreadable();
+    tracing::warn!(target: LOG, "An object of {} cannot be stored: {reason}", kind.resource());
+}
+
+impl Source for Follower {
+    type Position = u64;
+    type Cursor = String;
+    type Error = RawError;
+
+    async fn open(&mut self, request: Request<u64, String>) -> Result<(), RawError> {
+        self.reading = None;
+        self.is_following.set(false);
+        self.relist.mark_unchanged();
+        let seconds = Follower::watch_seconds();
+        let watch = [("watch", "1"), ("allowWatchBookmarks", "true"), ("timeoutSeconds", seconds.as_str())];
+        let (response, content) = match &request {
+            Request::Stream { .. } => {
+                let list = [("sendInitialEvents", "true"), ("resourceVersionMatch", "NotOlderThan")];
+                let response = self.get(&[&watch[..], &list].concat()).await?;
+                self.hub.change(|relay| relay.begin_list(self.kind));
+                (response, Content::Events { decoder: RawEvents::default(), is_listing: true })
+            }
+            // Always the latest state: a relay that starts again would otherwise know less than its subscribers do.
+            Request::Page { cursor, .. } => {
+                let token = cursor.as_deref().unwrap_or_default();
+                let page = [("limit", PAGE), ("continue", token)];
+                let response = self.get(&page).await?;
+                if cursor.is_none() {
+                    self.hub.change(|relay| relay.begin_list(self.kind));
+                }
+                (response, Content::Items { decoder: RawList::default(), page: None })
+            }
+            Request::Check { position } | Request::Confirm { position } => {
+                let (position, rule) = (position.to_string(), ("resourceVersionMatch", "NotOlderThan"));
+                (self.get(&[("limit", "1"), ("resourceVersion", &position), rule]).await?, Content::Check)
+            }
+            Request::Watch { position } => {
+                let position = position.to_string();
+                let response = self.get(&[&watch[..], &[("resourceVersion", position.as_str())]].concat()).await?;
+                self.is_following.set(true);
+                (response, Content::Events { decoder: RawEvents::default(), is_listing: false })
+            }
+        };
+        self.reading = Some(Reading { response, content });
+        Ok(())
+    }
+
+    async fn read(&mut self, silence: Duration) -> Result<Received<u64, String>, RawError> {
+        let (mut relist, hub) = (self.relist.clone(), Rc::clone(&self.hub));
+        loop {
+            let is_following = self.is_following.get();
+            tokio::select! {
+                biased;
+                // The sender is in the hub, so it is there.
+                _ = relist.changed(), if is_following => {
+                    if hub.relay.borrow().needs_list(self.kind) {
+                        return Err(RawError::gone());
+                    }
+                }
+                received = self.read_chunk(silence) => return received,
+            }
+        }
+    }
+
+    async fn sleep(&mut self, pause: Duration) {
+        self.reading = None;
+        self.is_following.set(false);
+        sleep(pause).await;
+    }
+
+    fn now(&self) -> host::Instant {
+        now()
+    }
+
+    fn jitter(&mut self) -> f64 {
+        random()
+    }
+
+    fn classify(&self, error: &RawError) -> Failure {
+        error.classify()
+    }
+
+    fn notify(&mut self, notice: Notice, error: Option<&RawError>) {
+        let resource = self.kind.resource();
+        let reason = || error.map_or_else(|| RawError::short().to_string(), RawError::to_string);
+        if let Some(error) = error {
+            self.client.note(error);
+        }
+        match notice {
+            Notice::Failed { is_news: true } => {
+                let (url, reason) = (self.client.url(), reason());
+                tracing::error!(target: LOG, "Failed to list or watch {resource} at {url}: {reason}");
+            }
+            Notice::PositionLost => tracing::info!(target: LOG, "Listing {resource} again: {}", reason()),
+            Notice::Listed(_) => tracing::info!(target: LOG, "Listed {resource}"),
+            Notice::Recovered { after: Some(after) } => {
+                tracing::info!(target: LOG, "Watching {resource} again after {} s", after.as_secs());
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Asks the API server whether the state is current while the watch is silent, until dropped.
+async fn prove(hub: Rc<Hub>, client: Rc<RawClient>, kind: Kind, is_following: Rc<Cell<bool>>) {
+    loop {
+        let age = hub.relay.borrow().states(now()).into_iter().find(|state| state.kind == kind);
+        let age = age.and_then(|state| state.age).unwrap_or_default();
+        sleep(PROVE.saturating_sub(age).max(Duration::from_millis(500))).await;
+        if !is_following.get() || age < PROVE {
+            continue;
+        }
+        let asked = now();
+        let selector = if kind.is_namespaced() {
+            "metadata.namespace%3Ddefault%2Cmetadata.name%3Dportolan"
+        } else {
+            "metadata.name%3Dportolan"
+        };
+        let url = format!("{}?fieldSelector={selector}", kind.path());
+        let read = async {
+            let mut response = client.get(&url).await?;
+            while response.next(PROOF_MAX).await?.is_some() {}
+            Ok::<(), RawError>(())
+        };
+        // The watch itself finds out and reports what is wrong.
+        if matches!(timeout(PROOF_MAX, read).await, Ok(Ok(()))) && is_following.get() {
+            hub.relay.borrow_mut().prove(kind, asked);
+        }
+    }
+}
+
+/// Percent-encodes all but the unreserved characters (RFC 3986 §2.3).
+fn encode(text: &str) -> String {
+    let mut out = String::new();
+    for byte in text.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => out.push(char::from(byte)),
+            _ => out.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    out
+}
+
+/// Returns a random number from 0 to 1.
+fn random() -> f64 {
+    rand::random()
+}
