@@ -96,15 +96,18 @@ impl<'a> DnsService<'a> {
         Ok(slices.iter().filter(is_ours).collect())
     }
 
-    /// Endpoints of the Service, without duplicates in several slices.
+    /// Endpoints of the Service, without duplicates in several slices. Of those with the same addresses, one that names
+    /// its object is kept: a slice that was written by hand does not hide a Pod.
     ///
     /// # Errors
     /// The EndpointSlices could not be read.
     pub fn endpoints(&self) -> Known<Vec<&'a Endpoint>> {
         let mut all: Vec<&Endpoint> = Vec::new();
         for endpoint in self.slices()?.into_iter().flat_map(|slice| &slice.endpoints) {
-            if !all.iter().any(|known| known.addresses == endpoint.addresses) {
-                all.push(endpoint);
+            match all.iter_mut().find(|known| known.addresses == endpoint.addresses) {
+                None => all.push(endpoint),
+                Some(known) if known.target_ref.name.is_empty() => *known = endpoint,
+                Some(_) => {}
             }
         }
         Ok(all)

@@ -212,6 +212,18 @@ fn a_cluster_without_the_mode_has_nothing_to_look_at_unless_the_user_plans_it() 
 }
 
 #[test]
+fn a_slice_that_was_written_by_hand_does_not_hide_the_pod_with_its_address() {
+    let mut world = world();
+    let slices = world.json["slices"].as_array_mut().unwrap();
+    let mut by_hand = slices[0].clone();
+    by_hand["metadata"]["name"] = "kube-dns-by-hand".into();
+    by_hand["endpoints"] =
+        json!([{ "addresses": by_hand["endpoints"][0]["addresses"], "conditions": { "ready": true } }]);
+    slices.insert(0, by_hand);
+    assert_eq!(row(world, "PD-E01").outcome, Mark::Fine);
+}
+
+#[test]
 fn an_object_that_names_no_node_does_not_hide_the_next_one_with_the_own_address() {
     let mut world = world();
     let nameless = json!({ "metadata": { "name": "a" }, "status": { "podIPs": [{ "ip": OWN_ADDRESS }] } });
