@@ -3,29 +3,51 @@
 use super::configuration as files;
 use super::credentials as keys;
 use super::home::{Home, KUBECONFIG};
-use super::network;
+use super::network::{self, API_PORT, Node};
 
 /// Component: its name, its program, and its arguments.
 pub(crate) struct Component {
-    pub(crate) name: &'static str,
+    pub(crate) name: String,
     /// Program on the PATH, or an absolute path.
     pub(crate) program: String,
     pub(crate) arguments: Vec<String>,
 }
 
 impl Component {
-    fn new<const N: usize>(name: &'static str, program: &str, arguments: [String; N]) -> Component {
-        Component { name, program: program.to_owned(), arguments: arguments.into() }
+    fn new<const N: usize>(name: &str, program: &str, arguments: [String; N]) -> Component {
+        Component { name: name.to_owned(), program: program.to_owned(), arguments: arguments.into() }
+    }
+
+    /// Names it after its node, if that is not the first.
+    fn on(mut self, node: Node) -> Component {
+        if node != network::FIRST {
+            self.name = format!("{}-{}", self.name, node.name);
+        }
+        self
     }
 }
 
-/// Port of the API server.
-pub(crate) const API_PORT: u16 = 6443;
-
 /// Returns the components that start before the API server answers, and those that need it.
 pub(crate) fn all(home: &Home, can_stream_lists: bool) -> [Vec<Component>; 2] {
-    let first = vec![etcd(home), containerd(home), outside(home), api_server(home, can_stream_lists)];
-    [first, vec![controllers(home), scheduler(home), kubelet(home), proxy(home)]]
+    let node = network::FIRST;
+    let first = vec![etcd(home), containerd(home, node), outside(home), api_server(home, can_stream_lists)];
+    [first, vec![controllers(home), scheduler(home), kubelet(home, node), proxy(home, node)]]
+}
+
+/// Returns the components of the second node.
+pub(crate) fn of_second(home: &Home) -> Vec<Component> {
+    let node = network::SECOND;
+    vec![containerd(home, node), kubelet(home, node), proxy(home, node)]
+}
+
+/// Returns the first process of the second node, in namespaces of its own but for processes. `program` is this one.
+pub(crate) fn second_node(home: &Home, program: &str) -> Component {
+    let namespaces = ["--mount", "--net", "--uts", "--propagation", "private"];
+    let own = [program, "cluster", "second-node", "--folder"];
+    let mut component = Component::new(network::SECOND.name, "unshare", namespaces.map(str::to_owned));
+    component.arguments.extend(own.map(str::to_owned));
+    component.arguments.push(home.folder().display().to_string());
+    component
 }
 
 fn etcd(home: &Home) -> Component {
@@ -45,8 +67,9 @@ fn etcd(home: &Home) -> Component {
     Component::new("etcd", "etcd", arguments)
 }
 
-fn containerd(home: &Home) -> Component {
-    Component::new("containerd", "containerd", [format!("--config={}", home.text(files::CONTAINERD))])
+fn containerd(home: &Home, node: Node) -> Component {
+    let config = home.text(&node.file(files::CONTAINERD));
+    Component::new("containerd", "containerd", [format!("--config={config}")]).on(node)
 }
 
 /// Name server in the namespace outside.
@@ -70,7 +93,7 @@ fn api_server(home: &Home, can_stream_lists: bool) -> Component {
         format!("--token-auth-file={}", home.text(keys::TOKENS)),
         format!("--service-cluster-ip-range={}", network::SERVICES.join(",")),
         format!("--secure-port={API_PORT}"),
-        format!("--advertise-address={}", network::NODE_V4),
+        format!("--advertise-address={}", network::FIRST.v4),
         "--authorization-mode=Node,RBAC".to_owned(),
         "--enable-admission-plugins=NodeRestriction".to_owned(),
         "--allow-privileged=true".to_owned(),
@@ -109,17 +132,18 @@ fn scheduler(home: &Home) -> Component {
     Component::new("kube-scheduler", "kube-scheduler", arguments)
 }
 
-fn kubelet(home: &Home) -> Component {
+fn kubelet(home: &Home, node: Node) -> Component {
     let arguments = [
-        format!("--config={}", home.text(files::KUBELET)),
-        format!("--kubeconfig={}", home.text(files::KUBELET_KUBECONFIG)),
-        format!("--hostname-override={}", network::NODE),
-        format!("--node-ip={},{}", network::NODE_V4, network::NODE_V6),
+        format!("--config={}", home.text(&node.file(files::KUBELET))),
+        format!("--kubeconfig={}", home.text(&node.file(files::KUBELET_KUBECONFIG))),
+        format!("--hostname-override={}", node.name),
+        format!("--node-ip={},{}", node.v4, node.v6),
         "--cert-dir=/var/lib/kubelet/pki".to_owned(),
     ];
-    Component::new("kubelet", "kubelet", arguments)
+    Component::new("kubelet", "kubelet", arguments).on(node)
 }
 
-fn proxy(home: &Home) -> Component {
-    Component::new("kube-proxy", "kube-proxy", [format!("--config={}", home.text(files::PROXY))])
+fn proxy(home: &Home, node: Node) -> Component {
+    let config = home.text(&node.file(files::PROXY));
+    Component::new("kube-proxy", "kube-proxy", [format!("--config={config}")]).on(node)
 }

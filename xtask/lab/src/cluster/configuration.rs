@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 
 use super::credentials::{AUTHORITY, Tokens};
 use super::home::{CONTAINERD_SOCKET, Home, KUBECONFIG};
-use super::{images, network, programs};
+use super::network::{self, API_PORT, Node};
+use super::{images, programs};
 use xtask::Failed;
 
 pub(crate) const KUBELET_KUBECONFIG: &str = "kubelet.kubeconfig";
@@ -21,19 +22,23 @@ const CNI: &str = "cni";
 /// Writes all files.
 pub(crate) fn write(home: &Home, tokens: &Tokens) -> Result<(), Failed> {
     let cni = programs::cni_folder().map_or_else(String::new, |folder| folder.display().to_string());
-    home.write(KUBECONFIG, kubeconfig(home, &tokens.administrator))?;
-    home.write(KUBELET_KUBECONFIG, kubeconfig(home, &tokens.kubelet))?;
-    home.write(KUBELET, kubelet(home).to_string())?;
-    home.write(PROXY, proxy(home).to_string())?;
-    home.write(CONTAINERD, containerd(home, &cni))?;
-    home.write(&format!("{CNI}/10-bridge.conflist"), bridge(home).to_string())?;
     home.write(RESOLV_CONF, format!("nameserver {}\nsearch lab.internal\n", network::OUTSIDE_V4))?;
     home.write(OUTSIDE, OUTSIDE_COREFILE)?;
+    for (node, token) in [network::FIRST, network::SECOND].into_iter().zip(&tokens.kubelets) {
+        home.write(&node.file(KUBECONFIG), kubeconfig(home, &tokens.administrator, node))?;
+        home.write(&node.file(KUBELET_KUBECONFIG), kubeconfig(home, token, node))?;
+        home.write(&node.file(KUBELET), kubelet(home, node).to_string())?;
+        home.write(&node.file(PROXY), proxy(home, node).to_string())?;
+        home.write(&node.file(CONTAINERD), containerd(home, node, &cni))?;
+        home.write(&node.file(&format!("{CNI}/10-bridge.conflist")), bridge(home, node).to_string())?;
+    }
     Ok(())
 }
 
-fn kubeconfig(home: &Home, token: &str) -> String {
-    let cluster = json!({ "server": "https://127.0.0.1:6443", "certificate-authority": home.text(AUTHORITY) });
+fn kubeconfig(home: &Home, token: &str, node: Node) -> String {
+    let address = if node == network::FIRST { "127.0.0.1" } else { network::FIRST.v4 };
+    let server = format!("https://{address}:{API_PORT}");
+    let cluster = json!({ "server": server, "certificate-authority": home.text(AUTHORITY) });
     let config = json!({
         "apiVersion": "v1",
         "kind": "Config",
@@ -45,8 +50,8 @@ fn kubeconfig(home: &Home, token: &str) -> String {
     config.to_string()
 }
 
-fn kubelet(home: &Home) -> Value {
-    json!({
+fn kubelet(home: &Home, node: Node) -> Value {
+    let mut settings = json!({
         "apiVersion": "kubelet.config.k8s.io/v1beta1",
         "kind": "KubeletConfiguration",
         // Its port is reachable in the network namespace of the node only.
@@ -65,27 +70,32 @@ fn kubelet(home: &Home) -> Value {
         "imageGCHighThresholdPercent": 100,
         "imageGCLowThresholdPercent": 99,
         "imageMinimumGCAge": "24h",
-    })
+    });
+    // A kubelet removes the control groups of pods that it does not know.
+    if node != network::FIRST {
+        settings["cgroupRoot"] = format!("/{}", node.name).into();
+    }
+    settings
 }
 
-fn proxy(home: &Home) -> Value {
+fn proxy(home: &Home, node: Node) -> Value {
     json!({
         "apiVersion": "kubeproxy.config.k8s.io/v1alpha1",
         "kind": "KubeProxyConfiguration",
-        "clientConnection": { "kubeconfig": home.text(KUBECONFIG) },
+        "clientConnection": { "kubeconfig": home.text(&node.file(KUBECONFIG)) },
         "clusterCIDR": network::PODS.join(","),
-        "hostnameOverride": network::NODE,
+        "hostnameOverride": node.name,
         "mode": "iptables",
         // These limits belong to the kernel of the machine, so kube-proxy must not set them.
         "conntrack": { "maxPerCore": 0, "min": 0, "tcpEstablishedTimeout": "0s", "tcpCloseWaitTimeout": "0s" },
     })
 }
 
-fn bridge(home: &Home) -> Value {
-    let ranges = network::NODE_PODS.map(|subnet| json!([{ "subnet": subnet }]));
+fn bridge(home: &Home, node: Node) -> Value {
+    let ranges = node.pods.map(|subnet| json!([{ "subnet": subnet }]));
     let ipam = json!({
         "type": "host-local",
-        "dataDir": home.text("addresses"),
+        "dataDir": home.text(&node.file("addresses")),
         "ranges": ranges,
         "routes": [{ "dst": "0.0.0.0/0" }, { "dst": "::/0" }],
     });
@@ -94,8 +104,9 @@ fn bridge(home: &Home) -> Value {
     json!({ "cniVersion": "1.0.0", "name": "pods", "plugins": [bridge, ports] })
 }
 
-fn containerd(home: &Home, cni: &str) -> String {
-    let (root, plugins, config, pause) = (home.text("containerd"), home.text("opt"), home.text(CNI), images::PAUSE);
+fn containerd(home: &Home, node: Node, cni: &str) -> String {
+    let [root, plugins, config] = ["containerd", "opt", CNI].map(|name| home.text(&node.file(name)));
+    let pause = images::PAUSE;
     format!(
         r#"version = 2
 root = "{root}"

@@ -24,7 +24,8 @@ pub(crate) const TOKENS: &str = "pki/tokens.csv";
 /// Tokens of the users with static tokens.
 pub(crate) struct Tokens {
     pub(crate) administrator: String,
-    pub(crate) kubelet: String,
+    /// One for each node.
+    pub(crate) kubelets: [String; 2],
 }
 
 /// Writes all certificates, keys and tokens. Returns the tokens.
@@ -32,12 +33,11 @@ pub(crate) fn write(home: &Home) -> Result<Tokens, Failed> {
     for (name, text) in pem_files().map_err(|error| format!("cannot make a certificate: {error}"))? {
         home.write(name, text)?;
     }
-    let tokens = Tokens { administrator: token()?, kubelet: token()? };
-    let Tokens { administrator, kubelet } = &tokens;
-    let users = format!(
-        "{administrator},admin,admin,\"system:masters\"\n{kubelet},system:node:{node},{node},\"system:nodes\"\n",
-        node = network::NODE,
-    );
+    let tokens = Tokens { administrator: token()?, kubelets: [token()?, token()?] };
+    let mut users = format!("{},admin,admin,\"system:masters\"\n", tokens.administrator);
+    for (network::Node { name, .. }, token) in [network::FIRST, network::SECOND].iter().zip(&tokens.kubelets) {
+        users.push_str(&format!("{token},system:node:{name},{name},\"system:nodes\"\n"));
+    }
     home.write(TOKENS, users)?;
     Ok(tokens)
 }

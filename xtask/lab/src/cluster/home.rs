@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::network::{ALL, Node};
 use xtask::Failed;
 
 /// Configuration for kubectl and all components but the kubelet.
@@ -52,6 +53,12 @@ impl Home {
         std::fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))
     }
 
+    /// Returns the nodes that the cluster was started with.
+    pub(crate) fn nodes(&self) -> &'static [Node] {
+        let number = self.read(NODES).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(1);
+        ALL.get(..number).unwrap_or(&ALL)
+    }
+
     /// Returns the process ID of the first process in the node's PID namespace, if the cluster runs.
     pub(crate) fn node_process(&self) -> Option<u32> {
         let process = self.read(PROCESS).ok()?.trim().parse().ok()?;
@@ -62,6 +69,8 @@ impl Home {
     }
 }
 
+/// File with the number of nodes.
+pub(crate) const NODES: &str = "nodes";
 /// File with the process ID of the node.
 pub(crate) const PROCESS: &str = "node.pid";
 /// Folder with the log of each component.

@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::home::Home;
 use super::inside::Inside;
 use super::programs;
 use xtask::Failed;
@@ -81,17 +80,20 @@ pub(crate) fn of_file_system(name: &str, entrypoint: Option<&String>, archive: &
     image::single(name, architecture, &config, layer, archive::source_date()?)
 }
 
-/// Imports an archive into containerd. Returns what containerd says.
+/// Imports an archive into the containerd of each node. Returns what the first one says.
 pub(crate) fn import(inside: &Inside<'_>, archive: &Path) -> Result<String, Failed> {
     let archive = std::path::absolute(archive).map_err(|error| format!("{}: {error}", archive.display()))?;
-    inside.output("ctr", &["--namespace", "k8s.io", "images", "import", &archive.display().to_string()])
+    let words = ["--namespace", "k8s.io", "images", "import", &archive.display().to_string()];
+    let nodes = inside.home.nodes().iter();
+    let said: Result<Vec<String>, Failed> = nodes.map(|node| inside.on(*node).output("ctr", &words)).collect();
+    said.map(|said| said.into_iter().next().unwrap_or_default())
 }
 
 /// Writes archives to the folder of the cluster and imports them.
-pub(crate) fn import_all(home: &Home, inside: &Inside<'_>, archives: Vec<Vec<u8>>) -> Result<(), Failed> {
+pub(crate) fn import_all(inside: &Inside<'_>, archives: &[Vec<u8>]) -> Result<(), Failed> {
     for archive in archives {
-        let name = format!("images/{}.tar", archive::sha256(&archive));
-        let path: PathBuf = home.write(&name, &archive)?;
+        let name = format!("images/{}.tar", archive::sha256(archive));
+        let path: PathBuf = inside.home.write(&name, archive)?;
         import(inside, &path)?;
     }
     Ok(())

@@ -3,7 +3,8 @@
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use super::home::{CONTAINERD_SOCKET, Home, KUBECONFIG};
+use super::home::{CONTAINERD_SOCKET, Home, KUBECONFIG, PROCESSES};
+use super::network::{self, Node};
 use super::steps::output_of;
 use xtask::Failed;
 
@@ -14,6 +15,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(200);
 pub(crate) struct Inside<'a> {
     pub(crate) home: &'a Home,
     process: u32,
+    node: Node,
 }
 
 impl<'a> Inside<'a> {
@@ -22,7 +24,12 @@ impl<'a> Inside<'a> {
         let process = home.node_process().ok_or_else(|| {
             format!("no cluster runs in {}; start one with `cargo xtask cluster up`", home.folder().display())
         })?;
-        Ok(Inside { home, process })
+        Ok(Inside { home, process, node: network::FIRST })
+    }
+
+    /// Returns the namespaces of another node of the cluster.
+    pub(crate) fn on(&self, node: Node) -> Inside<'a> {
+        Inside { node, ..*self }
     }
 
     /// Returns a command that runs in the namespaces of the node, with kubectl and Helm configured.
@@ -32,8 +39,13 @@ impl<'a> Inside<'a> {
         if let Ok(folder) = std::env::current_dir() {
             command.arg(format!("--wd={}", folder.display()));
         }
+        if self.node != network::FIRST {
+            // Its process ID is known in the PID namespace that the nodes share.
+            let process = self.home.read(&format!("{PROCESSES}/{}", self.node.name)).unwrap_or_default();
+            command.args(["--", "nsenter", "--target", process.trim(), "--mount", "--net", "--uts"]);
+        }
         command.arg("--").arg(program).args(words);
-        command.env("KUBECONFIG", self.home.path(KUBECONFIG));
+        command.env("KUBECONFIG", self.home.path(&self.node.file(KUBECONFIG)));
         command.env("CONTAINERD_ADDRESS", CONTAINERD_SOCKET);
         command
     }

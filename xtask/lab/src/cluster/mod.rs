@@ -56,6 +56,14 @@ pub(crate) fn command() -> Command {
                 .arg(binary::argument())
                 .arg(coredns)
                 .arg(
+                    Arg::new("nodes")
+                        .long("nodes")
+                        .value_name("NUMBER")
+                        .value_parser(value_parser!(u8).range(1..=2))
+                        .default_value("1")
+                        .help("Number of nodes, 1 or 2, each with a kubelet and a kube-proxy of its own"),
+                )
+                .arg(
                     Arg::new("dns")
                         .long("dns")
                         .value_parser(["portolan", "coredns", "none"])
@@ -65,7 +73,14 @@ pub(crate) fn command() -> Command {
         )
         .subcommand(
             Command::new("run")
-                .about("Run a command, such as kubectl or helm, in the namespaces of the node")
+                .about("Run a command, such as kubectl or helm, in the namespaces of a node")
+                .arg(
+                    Arg::new("node")
+                        .long("node")
+                        .value_parser([network::FIRST.name, network::SECOND.name])
+                        .default_value(network::FIRST.name)
+                        .help("Node to run the command on"),
+                )
                 .arg(Arg::new("words").required(true).num_args(1..).trailing_var_arg(true).allow_hyphen_values(true)),
         )
         .subcommand(
@@ -93,6 +108,7 @@ pub(crate) fn command() -> Command {
         .subcommand(trials::command())
         .subcommand(Command::new("down").about("End the node with all its processes"))
         .subcommand(Command::new("node").hide(true))
+        .subcommand(Command::new("second-node").hide(true))
         .subcommand(trials::load_command())
 }
 
@@ -107,6 +123,7 @@ pub(crate) fn run(options: &ArgMatches) -> Result<(), Failed> {
         "import" => import(&home, options),
         "test" => trials::run(&home, options),
         "node" => node::main(&home),
+        "second-node" => node::second(&home),
         "load" => trials::load(options),
         _ => up::down(&home),
     }
@@ -120,7 +137,7 @@ fn import(home: &Home, options: &ArgMatches) -> Result<(), Failed> {
         return Ok(());
     };
     let image = images::of_file_system(name, options.get_one("entrypoint"), archive)?;
-    images::import_all(home, &inside, vec![image])?;
+    images::import_all(&inside, &[image])?;
     println!("{name}");
     Ok(())
 }
@@ -128,7 +145,10 @@ fn import(home: &Home, options: &ArgMatches) -> Result<(), Failed> {
 fn run_inside(home: &Home, options: &ArgMatches) -> Result<(), Failed> {
     let words: Vec<&str> = options.get_many::<String>("words").into_iter().flatten().map(String::as_str).collect();
     let (program, words) = words.split_first().ok_or("no command")?;
-    let status = Inside::find(home)?.command(program, words).status();
+    let name = options.get_one::<String>("node").map_or("", String::as_str);
+    let node = home.nodes().iter().find(|node| node.name == name);
+    let node = *node.ok_or_else(|| format!("the cluster has no {name}; start it with `--nodes 2`"))?;
+    let status = Inside::find(home)?.on(node).command(program, words).status();
     match status.map_err(|error| format!("nsenter: {error}")) {
         Ok(status) if ExitStatus::success(&status) => Ok(()),
         Ok(status) => Err(format!("{program}: {status}")),

@@ -6,15 +6,17 @@
 use std::collections::BTreeMap;
 use std::fs::OpenOptions;
 use std::net::TcpStream;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{WaitOptions, wait};
 
-use super::components::{API_PORT, Component, all};
+use super::components::{Component, all, of_second, second_node};
 use super::home::{HOLDS, Home, LOGS, PROCESSES};
+use super::network::{self, API_PORT};
+use super::programs;
 use super::steps::{output_of, run, write};
-use super::{network, programs};
 use xtask::Failed;
 
 /// Pause before a component is started again.
@@ -35,11 +37,16 @@ const FOLDERS: [&str; 2] = ["/var/lib", "/var/log"];
 
 /// Runs the node until it is killed.
 pub(crate) fn main(home: &Home) -> Result<(), Failed> {
-    mounts(home)?;
-    write("/proc/sys/kernel/hostname", network::NODE)?;
+    fixed_settings(home)?;
+    mounts(home, network::FIRST)?;
+    write("/proc/sys/kernel/hostname", network::FIRST.name)?;
     network::create()?;
     let etcd = output_of(Command::new("etcd").arg("--version")).unwrap_or_default();
-    let [first, second] = all(home, programs::etcd_streams_lists(&etcd));
+    let [first, mut second] = all(home, programs::etcd_streams_lists(&etcd));
+    if home.nodes().len() > 1 {
+        let own = std::env::current_exe().map_err(|error| error.to_string())?;
+        second.push(second_node(home, &own.display().to_string()));
+    }
     let mut supervisor = Supervisor { home, running: BTreeMap::new(), waiting: Vec::new() };
     supervisor.waiting.extend(first.into_iter().map(|component| (Instant::now(), component)));
     let mut second = Some(second);
@@ -53,14 +60,48 @@ pub(crate) fn main(home: &Home) -> Result<(), Failed> {
     }
 }
 
-/// Replaces what the components would change on the machine.
-fn mounts(home: &Home) -> Result<(), Failed> {
-    // The kubelet requires that mounts propagate to containers.
-    run("mount --make-rshared /")?;
+/// Runs the second node until it is killed. The world outside exists, in the mounts that it has from the first node.
+pub(crate) fn second(home: &Home) -> Result<(), Failed> {
+    let node = network::SECOND;
+    network::join(node)?;
+    mounts(home, node)?;
+    write("/proc/sys/kernel/hostname", node.name)?;
+    control_groups(node)?;
+    let components = of_second(home).into_iter().map(|component| (Instant::now(), component));
+    let mut supervisor = Supervisor { home, running: BTreeMap::new(), waiting: components.collect() };
+    loop {
+        supervisor.tick();
+        std::thread::sleep(TICK);
+    }
+}
+
+/// Creates the control group below which the kubelet of a node has its pods, in each hierarchy.
+fn control_groups(node: network::Node) -> Result<(), Failed> {
+    let root = Path::new("/sys/fs/cgroup");
+    let is_unified = root.join("cgroup.controllers").exists();
+    let all = std::fs::read_dir(root).into_iter().flatten().flatten().map(|entry| entry.path());
+    let hierarchies: Vec<_> =
+        if is_unified { vec![root.to_owned()] } else { all.filter(|path| path.is_dir()).collect() };
+    for hierarchy in hierarchies {
+        let group = hierarchy.join(node.name);
+        std::fs::create_dir_all(&group).map_err(|error| format!("{}: {error}", group.display()))?;
+    }
+    Ok(())
+}
+
+/// Replaces settings of the kernel by files, so that the kubelets do not change them.
+fn fixed_settings(home: &Home) -> Result<(), Failed> {
     for (at, (name, value)) in SETTINGS.iter().enumerate() {
         let fake = home.write(&format!("settings/{at}"), format!("{value}\n"))?;
         run(&format!("mount --bind {} /proc/sys/{name}", fake.display()))?;
     }
+    Ok(())
+}
+
+/// Replaces the folders that the components would write to.
+fn mounts(home: &Home, node: network::Node) -> Result<(), Failed> {
+    // The kubelet requires that mounts propagate to containers.
+    run("mount --make-rshared /")?;
     run("mount -t tmpfs tmpfs /run")?;
     for folder in ["/run/netns", "/run/lock", "/run/containerd"] {
         std::fs::create_dir_all(folder).map_err(|error| format!("{folder}: {error}"))?;
@@ -69,7 +110,7 @@ fn mounts(home: &Home) -> Result<(), Failed> {
         if home.folder().starts_with(folder) || home.folder().starts_with("/run") {
             return Err(format!("{} is in {folder}; choose another --folder", home.folder().display()));
         }
-        let own = home.make_folder(folder.trim_start_matches('/'))?;
+        let own = home.make_folder(&node.file(folder.trim_start_matches('/')))?;
         run(&format!("mount --bind {} {folder}", own.display()))?;
     }
     for folder in ["/var/lib/kubelet", "/var/log/pods", "/var/log/containers"] {
@@ -95,7 +136,7 @@ impl Supervisor<'_> {
             }
         }
         for (time, component) in std::mem::take(&mut self.waiting) {
-            let is_held = self.home.path(HOLDS).join(component.name).exists();
+            let is_held = self.home.path(HOLDS).join(&component.name).exists();
             if is_held || Instant::now() < time {
                 self.waiting.push((time, component));
                 continue;

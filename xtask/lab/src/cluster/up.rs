@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use clap::ArgMatches;
 
 use super::components::PORTOLAN;
-use super::home::{HOLDS, Home, LOGS, PROCESS, PROCESSES};
+use super::home::{HOLDS, Home, LOGS, NODES, PROCESS, PROCESSES};
 use super::inside::{Inside, wait_until};
 use super::{configuration, credentials, images, network, programs};
 use xtask::image::{Binary, Flavor};
@@ -16,8 +16,8 @@ use xtask::{Failed, binary, read_bytes};
 
 /// Limits for the API server, the node and the cluster DNS.
 const START_LIMIT: Duration = Duration::from_secs(120);
-/// Folders in the hierarchies of control groups that the kubelet creates.
-const CONTROL_GROUPS: &str = "kubepods";
+/// Folders in the hierarchies of control groups: that of the first kubelet, and that above the groups of the second.
+const CONTROL_GROUPS: [&str; 2] = ["kubepods", network::SECOND.name];
 /// Image in the manifest, which stands for that of the user.
 const PLACEHOLDER: &str = "portolan:latest";
 
@@ -37,7 +37,7 @@ pub(crate) fn up(home: &Home, options: &ArgMatches) -> Result<(), Failed> {
         .cloned()
         .map_or_else(|| binary::static_binary(None).map(|built| built.program), Ok)?;
     let (binary, coredns) = (Binary::read_with_keeper(&path)?, coredns.map(|path| Binary::read(path)).transpose()?);
-    prepare(home, &path)?;
+    prepare(home, &path, options.get_one::<u8>("nodes").copied().unwrap_or(1))?;
     let started = Instant::now();
     start_node(home)?;
     // The node starts meanwhile.
@@ -48,16 +48,11 @@ pub(crate) fn up(home: &Home, options: &ArgMatches) -> Result<(), Failed> {
     let inside = Inside::find(home)?;
     wait_for("the API server", &inside, || inside.kubectl("get --raw=/readyz").map(drop))?;
     println!("API server ready after {:.1} s", started.elapsed().as_secs_f64());
-    wait_for("containerd", &inside, || inside.output("ctr", &["version"]).map(drop))?;
-    images::import_all(home, &inside, images::base()?)?;
-    wait_for("the node", &inside, || {
-        let ready =
-            inside.kubectl("get node -o=jsonpath={.items[*].status.conditions[?(@.type==\"Ready\")].status}")?;
-        if ready == "True" { Ok(()) } else { Err(format!("the node is not ready: `{ready}`")) }
-    })?;
-    println!("node {} Ready after {:.1} s", network::NODE, started.elapsed().as_secs_f64());
-    let packed = packing.join().map_err(|_| "the images cannot be packed".to_owned())??;
-    images::import_all(home, &inside, packed)?;
+    start_nodes(&inside)?;
+    let names: Vec<&str> = home.nodes().iter().map(|node| node.name).collect();
+    println!("node {} Ready after {:.1} s", names.join(" and "), started.elapsed().as_secs_f64());
+    let packed: Vec<Vec<u8>> = packing.join().map_err(|_| "the images cannot be packed".to_owned())??;
+    images::import_all(&inside, &packed)?;
     let image = match dns {
         "portolan" => images::portolan(Flavor::Server),
         "coredns" => images::COREDNS.to_owned(),
@@ -68,15 +63,33 @@ pub(crate) fn up(home: &Home, options: &ArgMatches) -> Result<(), Failed> {
     Ok(())
 }
 
+/// Gives the nodes the images without which no pod starts, and waits until they are ready.
+fn start_nodes(inside: &Inside<'_>) -> Result<(), Failed> {
+    for node in inside.home.nodes() {
+        let place = inside.on(*node);
+        wait_for("containerd", inside, || place.output("ctr", &["version"]).map(drop))?;
+    }
+    images::import_all(inside, &images::base()?)?;
+    wait_for("the nodes", inside, || {
+        let ready =
+            inside.kubectl("get node -o=jsonpath={.items[*].status.conditions[?(@.type==\"Ready\")].status}")?;
+        let count = ready.split_whitespace().filter(|word| *word == "True").count();
+        let all = inside.home.nodes().len();
+        if count == all { Ok(()) } else { Err(format!("{count} of {all} nodes are ready")) }
+    })
+}
+
 /// Writes all files of the cluster, in place of those of an earlier one.
-fn prepare(home: &Home, portolan: &Path) -> Result<(), Failed> {
-    let earlier = ["etcd", "var", LOGS, PROCESSES, HOLDS, "containerd", "addresses", "images", "pki"];
+fn prepare(home: &Home, portolan: &Path, nodes: u8) -> Result<(), Failed> {
+    let second = network::SECOND.name;
+    let earlier = ["etcd", "var", LOGS, PROCESSES, HOLDS, "containerd", "addresses", "images", "pki", second];
     for name in earlier {
         let _ = std::fs::remove_dir_all(home.path(name));
     }
     for name in [LOGS, PROCESSES, HOLDS] {
         home.make_folder(name)?;
     }
+    home.write(NODES, nodes.to_string())?;
     let tokens = credentials::write(home)?;
     configuration::write(home, &tokens)?;
     let copy = home.write(PORTOLAN, "")?;
@@ -166,7 +179,7 @@ fn remove_control_groups() {
     let root = Path::new("/sys/fs/cgroup");
     let hierarchies = std::fs::read_dir(root).into_iter().flatten().flatten().map(|entry| entry.path());
     for hierarchy in hierarchies.chain([root.to_owned()]) {
-        remove_empty(&hierarchy.join(CONTROL_GROUPS));
+        CONTROL_GROUPS.iter().for_each(|group| remove_empty(&hierarchy.join(group)));
     }
 }
 

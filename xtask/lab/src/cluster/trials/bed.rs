@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::cluster::home::{HOLDS, PROCESSES};
 use crate::cluster::inside::{Inside, wait_until};
+use crate::cluster::network::Node;
 use crate::cluster::{images, up};
 use xtask::Failed;
 use xtask::image::Flavor;
@@ -44,6 +45,7 @@ pub(crate) struct Bed<'a> {
     pub(crate) inside: Inside<'a>,
     /// Servers whose images the cluster has.
     pub(crate) servers: Vec<Server>,
+    pub(crate) nodes: &'static [Node],
 }
 
 impl<'a> Bed<'a> {
@@ -52,9 +54,14 @@ impl<'a> Bed<'a> {
         let known = inside.output("ctr", &["--namespace", "k8s.io", "images", "list", "--quiet"])?;
         let mut servers = vec![Server::Portolan, Server::CoreDns];
         servers.retain(|server| known.lines().any(|name| name == server.image()));
-        let bed = Bed { inside, servers };
-        bed.inside.kubectl_with("apply -f -", CLIENT)?;
-        bed.inside.kubectl(&format!("wait pod/client --for=condition=Ready {ROLLOUT}"))?;
+        let nodes = inside.home.nodes();
+        let bed = Bed { inside, servers, nodes };
+        for node in bed.nodes {
+            bed.inside.kubectl_with("apply -f -", &CLIENT.replace("NODE", node.name))?;
+        }
+        for node in bed.nodes {
+            bed.inside.kubectl(&format!("wait pod/client-{} --for=condition=Ready {ROLLOUT}", node.name))?;
+        }
         Ok(bed)
     }
 
@@ -102,21 +109,23 @@ impl<'a> Bed<'a> {
         Ok(ips.filter_map(|ip| ip["ip"].as_str().map(str::to_owned)).collect())
     }
 
-    /// Returns the process of the first container of a pod, in the PID namespace of the node.
+    /// Returns the process of the first container of a pod, in the PID namespace that the nodes share.
     pub(crate) fn process(&self, pod: &Value) -> Result<String, Failed> {
         let name = pod["metadata"]["name"].as_str().unwrap_or_default();
         let container = pod["status"]["containerStatuses"][0]["containerID"].as_str().unwrap_or_default();
         let container = container.trim_start_matches("containerd://");
-        let tasks = self.inside.output("ctr", &["--namespace", "k8s.io", "tasks", "list"])?;
+        let node = self.nodes.iter().find(|node| pod["spec"]["nodeName"] == node.name);
+        let place = self.inside.on(*node.ok_or_else(|| format!("pod {name} is on no node"))?);
+        let tasks = place.output("ctr", &["--namespace", "k8s.io", "tasks", "list"])?;
         let mut words = tasks.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
         let task = words.find(|words| words.first() == Some(&container) && !container.is_empty());
         let process = task.and_then(|words| words.get(1).map(|word| (*word).to_owned()));
         process.ok_or_else(|| format!("the process of pod {name} is not known"))
     }
 
-    /// Returns the process in the pod of the clients.
-    pub(crate) fn client(&self) -> Result<String, Failed> {
-        let text = self.inside.kubectl("get pod client -o json")?;
+    /// Returns the process in the pod of the clients of a node.
+    pub(crate) fn client(&self, node: Node) -> Result<String, Failed> {
+        let text = self.inside.kubectl(&format!("get pod client-{} -o json", node.name))?;
         self.process(&serde_json::from_str(&text).map_err(|error| format!("kubectl: {error}"))?)
     }
 
@@ -139,13 +148,15 @@ impl<'a> Bed<'a> {
     }
 }
 
-/// Pod from whose network the clients send.
+/// Pod from whose network the clients of a node send. It stays while the node is cut off.
 const CLIENT: &str = r#"
 apiVersion: v1
 kind: Pod
-metadata: {name: client, namespace: default}
+metadata: {name: client-NODE, namespace: default}
 spec:
+  nodeName: NODE
   terminationGracePeriodSeconds: 0
+  tolerations: [{operator: Exists}]
   containers:
     - {name: client, image: "localhost/client:1", imagePullPolicy: Never}
 "#;

@@ -4,10 +4,12 @@
 //! trial that compares servers needs the image of CoreDNS (`cluster up --coredns`), and runs for each of both.
 
 mod bed;
+mod every_node;
 mod faults;
 mod helm;
 mod load;
 mod node_cache;
+mod node_faults;
 mod programs;
 mod report;
 mod rollouts;
@@ -26,7 +28,7 @@ use xtask::{Failed, results};
 /// Trial: its name, what it does, and its function.
 struct Trial(&'static str, &'static str, fn(&Bed<'_>, usize, &mut Report) -> Result<(), Failed>);
 
-const TRIALS: [Trial; 9] = [
+const TRIALS: [Trial; 13] = [
     Trial("conformance", "the specification, checked from a pod", programs::conformance),
     Trial("e2e", "Kubernetes' own end-to-end specs of DNS", programs::e2e),
     Trial("swap", "another image in the Deployment, and back", rollouts::swap),
@@ -36,6 +38,10 @@ const TRIALS: [Trial; 9] = [
     Trial("configmap", "a new Corefile in the ConfigMap", faults::config_map),
     Trial("helm", "install, upgrade and rollback with Helm", helm::run),
     Trial("node", "rollouts of the cache on the node", node_cache::run),
+    Trial("migration", "to the server on every node and back, with two nodes", every_node::migration),
+    Trial("update", "rolling updates of the server on every node, with two nodes", every_node::update),
+    Trial("ends", "the server of a node ends in several ways, with two nodes", node_faults::ends),
+    Trial("cut", "the network of a node is away for 150 s times the rounds, with two nodes", node_faults::cut),
 ];
 
 /// Returns the definition of the command line.

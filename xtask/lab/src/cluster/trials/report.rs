@@ -13,8 +13,9 @@ const KINDS: [&str; 3] = ["udp", "udp-port", "tcp"];
 
 /// First lines of the table.
 const HEADER: &str = "\
-| change | server | s | `udp` lost | `udp-port` lost | `tcp` lost | slowest answer, ms | causes |
-|---|---|---|---|---|---|---|---|";
+| change | server | s | `udp` lost | `udp-port` lost | `tcp` lost | first and last loss after the begin, s | \
+slowest answer, ms | causes |
+|---|---|---|---|---|---|---|---|---|";
 
 /// Run of a trial.
 pub(crate) struct Row {
@@ -48,15 +49,18 @@ impl Report {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
         let compared = if bed.servers.contains(&Server::CoreDns) { "with CoreDNS beside" } else { "without CoreDNS" };
+        let is_single = bed.nodes.len() == 1;
         let conditions = format!(
-            "{cores} cores of {cpu}; Linux {}; {}; {}; {}; {portolan}; {compared}. Two pods of the DNS on one node, kube-proxy in mode \
-             iptables with its default of at least 1 s between updates. 320 queries/s over UDP from 16 source ports that \
-             stay (`udp`), 100 from new ports (`udp-port`), 40 on new TCP connections (`tcp`), from one pod. A query \
-             without an answer after 2 s is lost.",
+            "{cores} cores of {cpu}; Linux {}; {}; {}; {}; {portolan}; {compared}. {}, kube-proxy in mode \
+             iptables with its default of at least 1 s between updates. 320 queries/s over UDP from 16 source \
+             ports that stay (`udp`), 100 from new ports (`udp-port`), 40 on new TCP connections (`tcp`), from \
+             one pod{}. A query without an answer after 2 s is lost.",
             kernel.trim(),
             version("kubelet", &["--version"]),
             version("containerd", &["--version"]),
             version("etcd", &["--version"]),
+            if is_single { "Two pods of the DNS on one node" } else { "Two nodes" },
+            if is_single { "" } else { " of each node, unless the row has another rate" },
         );
         Report { conditions, rows: Vec::new(), notes: Vec::new(), skipped: Vec::new(), failed: Vec::new() }
     }
@@ -84,17 +88,25 @@ impl fmt::Display for Row {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "| {} | {} | {:.1} |", self.trial, self.server, self.took.as_secs_f64())?;
         let mut causes: BTreeMap<String, u64> = BTreeMap::new();
-        let mut slowest = 0;
+        let (mut slowest, mut times) = (0, Vec::new());
+        let seconds = |time: u64| {
+            let milliseconds = time.saturating_sub(self.outcome.begin);
+            format!("{}.{}", milliseconds / 1000, milliseconds / 100 % 10)
+        };
         for name in KINDS {
             let kind = self.outcome.kinds.get(name).cloned().unwrap_or_default();
             write!(f, " {} of {} |", kind.failed(), kind.sent)?;
             slowest = slowest.max(kind.micros[2]);
+            if let Some([first, last]) = kind.failing {
+                times.push(format!("{name} {} and {}", seconds(first), seconds(last)));
+            }
             for (cause, count) in kind.causes {
                 *causes.entry(format!("{name}: {cause}")).or_default() += count;
             }
         }
         let causes: Vec<String> = causes.iter().map(|(cause, count)| format!("{count} {cause}")).collect();
-        write!(f, " {} | {} |", slowest / 1000, if causes.is_empty() { "–".to_owned() } else { causes.join("; ") })
+        let or_dash = |text: String| if text.is_empty() { "–".to_owned() } else { text };
+        write!(f, " {} | {} | {} |", or_dash(times.join(", ")), slowest / 1000, or_dash(causes.join("; ")))
     }
 }
 

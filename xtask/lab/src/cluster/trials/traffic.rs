@@ -11,12 +11,16 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use serde_json::Value;
 
 use super::bed::Bed;
+use crate::cluster::inside::Inside;
+use crate::cluster::network::{self, Node};
 use crate::cluster::steps::output_of;
 use xtask::Failed;
 
 /// Names that the clients query: two of the cluster, and one that is forwarded.
 const NAMES: [&str; 3] =
     ["kubernetes.default.svc.cluster.local.", "kube-dns.kube-system.svc.cluster.local.", "host.lab.internal."];
+/// Queries per second from new ports.
+const NEW_PORTS: u32 = 100;
 /// Time of load before the change, so that all sockets have entries in the table of connections.
 const WARM_UP: Duration = Duration::from_secs(2);
 /// Time of load after the change.
@@ -34,6 +38,14 @@ pub(crate) struct Kind {
     pub(crate) causes: BTreeMap<String, u64>,
     /// Latency percentiles 50, 99 and 100 in microseconds.
     pub(crate) micros: [u64; 3],
+    /// Number of answers by the name of their server, which is empty if it has not said it.
+    pub(crate) servers: BTreeMap<String, u64>,
+    /// Times of the first and of the last query that failed, in milliseconds since 1970.
+    pub(crate) failing: Option<[u64; 2]>,
+    /// Number of answers that say that they may be stale, and the time of the first, in milliseconds since 1970.
+    pub(crate) stale: [u64; 2],
+    /// What the last one said.
+    pub(crate) stale_text: String,
 }
 
 impl Kind {
@@ -46,20 +58,57 @@ impl Kind {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Outcome {
     pub(crate) kinds: BTreeMap<String, Kind>,
+    /// Time at which the change began, in milliseconds since 1970.
+    pub(crate) begin: u64,
 }
 
-/// Runs a change under load on an address, and returns the outcome of the queries.
+/// Clients on a node.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Clients {
+    pub(crate) node: Node,
+    pub(crate) names: &'static [&'static str],
+    /// Queries per second from new ports.
+    pub(crate) new_ports: u32,
+}
+
+impl Clients {
+    /// Returns the usual clients of a node.
+    pub(crate) fn on(node: Node) -> Clients {
+        Clients { node, names: &NAMES, new_ports: NEW_PORTS }
+    }
+}
+
+/// Runs a change under load from the first node on an address, and returns the outcome of the queries.
 pub(crate) fn during<T>(
     bed: &Bed<'_>,
     address: &str,
     change: impl FnOnce() -> Result<T, Failed>,
 ) -> Result<(Outcome, T), Failed> {
-    let load = Load::start(bed, address)?;
+    let (outcomes, changed) = during_all(bed, address, &[Clients::on(network::FIRST)], change)?;
+    Ok((outcomes.into_iter().next().unwrap_or_default(), changed))
+}
+
+/// Runs a change under load of several clients on an address, and returns the outcome of the queries of each.
+pub(crate) fn during_all<T>(
+    bed: &Bed<'_>,
+    address: &str,
+    clients: &[Clients],
+    change: impl FnOnce() -> Result<T, Failed>,
+) -> Result<(Vec<Outcome>, T), Failed> {
+    let loads = clients.iter().map(|clients| Load::start(bed, address, *clients));
+    let loads = loads.collect::<Result<Vec<_>, _>>()?;
     std::thread::sleep(WARM_UP);
+    let begin = now();
     let changed = change();
     std::thread::sleep(COOL_DOWN);
-    let outcome = load.end(bed)?;
-    Ok((outcome, changed?))
+    let outcomes = loads.into_iter().map(|load| load.end(bed).map(|kinds| Outcome { kinds, begin }));
+    Ok((outcomes.collect::<Result<_, _>>()?, changed?))
+}
+
+/// Returns the time in milliseconds since 1970.
+fn now() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Running clients.
@@ -69,20 +118,22 @@ struct Load {
 }
 
 impl Load {
-    fn start(bed: &Bed<'_>, address: &str) -> Result<Load, Failed> {
+    fn start(bed: &Bed<'_>, address: &str, clients: Clients) -> Result<Load, Failed> {
         let own = std::env::current_exe().map_err(|error| error.to_string())?.display().to_string();
-        let process = bed.client()?;
+        let process = bed.client(clients.node)?;
         let server = if address.contains(':') { format!("[{address}]:53") } else { format!("{address}:53") };
-        let mut words = vec!["--target", &process, "--net", &own, "cluster", "load", &server];
-        words.extend(NAMES);
-        let mut command = bed.inside.command("nsenter", &words);
-        let clients = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
-        let clients = clients.map_err(|error| format!("nsenter: {error}"))?;
-        Ok(Load { clients, sampler: Sampler::start(bed, address) })
+        let rate = clients.new_ports.to_string();
+        let mut words = vec!["--target", &process, "--net", &own, "cluster", "load", "--new-ports", &rate, &server];
+        words.extend(clients.names);
+        let place = bed.inside.on(clients.node);
+        let mut command = place.command("nsenter", &words);
+        let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+        let child = child.map_err(|error| format!("nsenter: {error}"))?;
+        Ok(Load { clients: child, sampler: Sampler::start(&place, address) })
     }
 
-    /// Ends the load and attributes what was lost.
-    fn end(mut self, bed: &Bed<'_>) -> Result<Outcome, Failed> {
+    /// Ends the load and attributes what was lost. Returns the kinds of clients.
+    fn end(mut self, bed: &Bed<'_>) -> Result<BTreeMap<String, Kind>, Failed> {
         drop(self.clients.stdin.take());
         let mut text = String::new();
         if let Some(mut output) = self.clients.stdout.take() {
@@ -90,28 +141,33 @@ impl Load {
         }
         let status = self.clients.wait().map_err(|error| error.to_string())?;
         let report: Value = serde_json::from_str(&text).map_err(|_| format!("the clients failed: {status}"))?;
-        let mut outcome = read(&report);
+        let mut kinds = read(&report);
         let samples = self.sampler.end();
-        if let Some(kind) = outcome.kinds.get_mut("udp") {
+        if let Some(kind) = kinds.get_mut("udp") {
             let listed = report["listed"].as_array().map_or(&[][..], Vec::as_slice);
             let causes = attribute(listed, &samples, &bed.addresses()?);
             // Answers with an error are not listed, because they say themselves who failed.
             kind.causes.retain(|cause, _| !UNANSWERED.contains(&cause.as_str()));
             kind.causes.extend(causes);
         }
-        Ok(outcome)
+        Ok(kinds)
     }
 }
 
-fn read(report: &Value) -> Outcome {
+fn read(report: &Value) -> BTreeMap<String, Kind> {
     let number = |value: &Value| value.as_u64().unwrap_or(0);
     let kinds = report["kinds"].as_object().into_iter().flatten().map(|(name, kind)| {
         let causes = kind["causes"].as_object().into_iter().flatten();
         let causes = causes.map(|(cause, count)| (cause.clone(), number(count))).collect();
         let micros = [0, 1, 2].map(|at| number(&kind["micros"][at]));
-        (name.clone(), Kind { sent: number(&kind["sent"]), causes, micros })
+        let servers = kind["servers"].as_object().into_iter().flatten();
+        let servers = servers.map(|(server, count)| (server.clone(), number(count))).collect();
+        let failing = kind["failing"].as_array().map(|times| [0, 1].map(|at| times.get(at).map_or(0, number)));
+        let stale_text = kind["stale_text"].as_str().unwrap_or_default().to_owned();
+        let stale = [0, 1].map(|at| number(&kind["stale"][at]));
+        (name.clone(), Kind { sent: number(&kind["sent"]), causes, micros, servers, failing, stale, stale_text })
     });
-    Outcome { kinds: kinds.collect() }
+    kinds.collect()
 }
 
 /// Entries of the table of connections: for each source port the pods to which it belonged, with times in milliseconds
@@ -145,16 +201,15 @@ struct Sampler {
 }
 
 impl Sampler {
-    fn start(bed: &Bed<'_>, address: &str) -> Sampler {
+    fn start(place: &Inside<'_>, address: &str) -> Sampler {
         let ends = Arc::new(AtomicBool::new(false));
         let words = ["-L", "-p", "udp", "--orig-dst", address, "--orig-port-dst", "53"];
-        let mut command = bed.inside.command("conntrack", &words);
+        let mut command = place.command("conntrack", &words);
         let has_ended = Arc::clone(&ends);
         let thread = std::thread::spawn(move || {
             let mut samples = Samples::new();
             while !has_ended.load(Ordering::Relaxed) {
-                let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-                let now = u64::try_from(now.as_millis()).unwrap_or(u64::MAX);
+                let now = now();
                 for (port, pod) in output_of(&mut command).unwrap_or_default().lines().filter_map(entry) {
                     let seen = samples.entry(port).or_default();
                     seen.push((now, pod));
