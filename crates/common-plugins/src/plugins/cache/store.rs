@@ -184,7 +184,7 @@ mod tests {
         for number in 0..512 {
             store.keep(entry(number, 10, if number % 2 == 0 { 1 } else { 1000 }), Instant::START, Duration::ZERO, 1);
         }
-        // So many that every shard is full, however the table's random seed spreads them: about 62 for a share of 4.
+        // About 62 for each shard with its share of 4, so that every shard is full with any seed of the table.
         for number in 10_000..26_000 {
             store.keep(entry(number, 10, 1000), later, Duration::ZERO, u64::from(number));
         }
