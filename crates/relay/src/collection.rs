@@ -35,7 +35,7 @@ pub const LISTS_KEPT_MAX: usize = 4;
 /// Encoded list, or the initial events of a watch.
 struct EncodedList {
     variant: Variant,
-    use_: ListUse,
+    purpose: ListPurpose,
     version: u64,
     made: Instant,
     content: ListContent,
@@ -43,7 +43,7 @@ struct EncodedList {
 
 /// Response that a list is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum ListUse {
+enum ListPurpose {
     List,
     /// Initial events, with the bookmark at their end or without.
     Events {
@@ -316,14 +316,14 @@ impl Collection {
 
     /// Returns the body of a list. With `accepts_older`, it may be a second old.
     pub(crate) fn list(&mut self, variant: &Variant, accepts_older: Option<u64>, now: Instant) -> Bytes {
-        let (_, content) = self.encoded(variant, ListUse::List, accepts_older, now);
+        let (_, content) = self.encoded(variant, ListPurpose::List, accepts_older, now);
         if let ListContent::Body(body) = content { body } else { Bytes::new() }
     }
 
     /// Returns the initial events of a watch, and their version. They may be a second old, but not older than
     /// `version_min`.
     pub(crate) fn initial(&mut self, variant: &Variant, marks_end: bool, min: u64, now: Instant) -> (u64, Frame) {
-        let (version, content) = self.encoded(variant, ListUse::Events { marks_end }, Some(min), now);
+        let (version, content) = self.encoded(variant, ListPurpose::Events { marks_end }, Some(min), now);
         match content {
             ListContent::Frame(frame) => (version, frame),
             ListContent::Body(body) => (version, Frame::Plain(body)),
@@ -333,42 +333,43 @@ impl Collection {
     fn encoded(
         &mut self,
         variant: &Variant,
-        use_: ListUse,
+        purpose: ListPurpose,
         accepts_older: Option<u64>,
         now: Instant,
     ) -> (u64, ListContent) {
         let is_good = |list: &&EncodedList| {
             let is_recent = accepts_older.is_some_and(|min| list.version >= min && now.since(list.made) <= LIST_SHARED);
             // A watch continues from the version of its initial events.
-            let continues = use_ == ListUse::List || self.history.find(list.version).is_some();
-            list.use_ == use_ && list.variant == *variant && continues && (is_recent || list.version == self.version)
+            let continues = purpose == ListPurpose::List || self.history.find(list.version).is_some();
+            let is_same = list.purpose == purpose && list.variant == *variant;
+            is_same && continues && (is_recent || list.version == self.version)
         };
         if let Some(list) = self.lists.iter().find(is_good) {
             return (list.version, list.content.clone());
         }
-        let content = self.encode(variant, use_);
+        let content = self.encode(variant, purpose);
         let version = self.version;
         if variant.filter.is_of_one() {
             return (version, content);
         }
-        self.lists.retain(|list| list.use_ != use_ || list.variant != *variant);
+        self.lists.retain(|list| list.purpose != purpose || list.variant != *variant);
         if self.lists.len() >= LISTS_KEPT_MAX {
             self.lists.remove(0);
         }
-        let list = EncodedList { variant: variant.clone(), use_, version, made: now, content: content.clone() };
+        let list = EncodedList { variant: variant.clone(), purpose, version, made: now, content: content.clone() };
         self.lists.push(list);
         holds(self.lists.len() <= LISTS_KEPT_MAX, "the number of encoded lists is bounded");
         (version, content)
     }
 
-    fn encode(&self, variant: &Variant, use_: ListUse) -> ListContent {
+    fn encode(&self, variant: &Variant, purpose: ListPurpose) -> ListContent {
         let selected = self.objects.values().map(|object| &**object).filter(|object| variant.filter.selects(object));
-        match use_ {
-            ListUse::List => {
+        match purpose {
+            ListPurpose::List => {
                 let body = list(self.kind, variant.form, self.version, selected);
                 ListContent::Body(if variant.gzip { gzip::member(&body) } else { body.into() })
             }
-            ListUse::Events { marks_end } => {
+            ListPurpose::Events { marks_end } => {
                 let mut out = Vec::new();
                 let mut previous: Option<&Stored> = None;
                 for object in selected {
