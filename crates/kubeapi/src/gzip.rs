@@ -5,6 +5,7 @@
 //! does not depend on what is sent. A member that expands more than objects do is refused before it costs time.
 
 use flate2::{Crc, Decompress, FlushDecompress, Status};
+use host::invariant::holds;
 
 /// Maximum size of a piece of the output in bytes.
 const PIECE: usize = 64 * 1024;
@@ -103,7 +104,8 @@ impl Gunzip {
 
     fn header(&mut self, input: &mut &[u8]) -> Result<(), GzipError> {
         let held = self.held.len();
-        self.held.extend_from_slice(&input[..input.len().min(HEADER_MAX)]);
+        let (now, rest) = input.split_at(input.len().min(HEADER_MAX - held));
+        self.held.extend_from_slice(now);
         match header_len(&self.held)? {
             Some(len) => {
                 *input = &input[len - held..];
@@ -113,9 +115,10 @@ impl Gunzip {
                 self.checksum.reset();
                 Ok(())
             }
-            None if self.held.len() > HEADER_MAX => Err(GzipError::Header),
+            None if self.held.len() == HEADER_MAX => Err(GzipError::Header),
             None => {
-                *input = &[];
+                holds(rest.is_empty(), "an incomplete header takes all bytes up to its maximum");
+                *input = rest;
                 Ok(())
             }
         }
@@ -223,6 +226,21 @@ mod tests {
             let mut gzip = Gunzip::default();
             assert_eq!(decode(&mut gzip, &stream, size.min(stream.len())).unwrap(), texts.concat(), "{size}");
             assert!(gzip.is_between_members());
+        }
+    }
+
+    #[test]
+    fn bounds_the_header_for_pieces_of_any_size() {
+        for (name, is_accepted) in
+            [(HEADER_MAX - FIXED - 1, true), (HEADER_MAX - FIXED, false), (3 * HEADER_MAX, false)]
+        {
+            let mut encoder = GzBuilder::new().filename(vec![b'n'; name]).write(Vec::new(), Compression::default());
+            encoder.write_all(b"text").unwrap();
+            let stream = encoder.finish().unwrap();
+            for size in [1, 3, 1000, stream.len()] {
+                let expected = if is_accepted { Ok(b"text".to_vec()) } else { Err(GzipError::Header) };
+                assert_eq!(decode(&mut Gunzip::default(), &stream, size), expected, "{name} {size}");
+            }
         }
     }
 

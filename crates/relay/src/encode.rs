@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use host::invariant::Expected as _;
+
 use crate::object::Stored;
 use crate::strip::to_json;
 use crate::table::Kind;
@@ -66,12 +68,16 @@ impl EventType {
 /// Appends an event.
 pub(crate) fn put_event(out: &mut Vec<u8>, kind: Kind, form: Form, what: EventType, object: &Stored) {
     if form == Form::Json {
-        // The bytes were valid when the object was stored.
-        let object = to_json(kind, &object.stripped).unwrap_or_default();
+        let Some(object) = json(kind, object) else { return };
         out.extend_from_slice(format!("{{\"type\":\"{}\",\"object\":{object}}}\n", what.name()).as_bytes());
     } else {
         event(out, what.name(), kind.name(), kind.api_version(), form.bytes(object));
     }
+}
+
+/// Returns a stored object as JSON.
+fn json(kind: Kind, object: &Stored) -> Option<String> {
+    to_json(kind, &object.stripped).ok().expected("the JSON of a stored object")
 }
 
 /// Appends a bookmark. `ends_list` marks the end of the initial events.
@@ -150,9 +156,9 @@ pub(crate) fn list<'a>(kind: Kind, form: Form, version: u64, objects: impl Itera
     if form == Form::Json {
         let mut text = format!("{{\"kind\":\"{name}\",\"apiVersion\":\"{}\",", kind.api_version());
         let _ = write!(text, "\"metadata\":{{\"resourceVersion\":\"{version}\"}},\"items\":[");
-        for (at, object) in objects.enumerate() {
+        for (at, object) in objects.filter_map(|object| json(kind, object)).enumerate() {
             let comma = if at > 0 { "," } else { "" };
-            let _ = write!(text, "{comma}{}", to_json(kind, &object.stripped).unwrap_or_default());
+            let _ = write!(text, "{comma}{object}");
         }
         text.push_str("]}");
         return text.into_bytes();

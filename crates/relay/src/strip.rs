@@ -5,7 +5,7 @@ use std::fmt::Write;
 use crate::table::{Content, Kept, Keys, Kind};
 use crate::wire::{Fields, Value, WireError, entry, put_bytes};
 
-/// Returns the object with the kept fields alone.
+/// Returns the object with the kept fields alone. [`to_json`] accepts the result.
 ///
 /// # Errors
 /// Bytes that are not a message of this kind.
@@ -22,8 +22,9 @@ fn strip_message(kept: &[Kept], message: &[u8], out: &mut Vec<u8>) -> Result<(),
         match kept.content {
             // Go writes texts that are not set, too.
             Content::Text if field.value.text()?.is_empty() && !kept.is_list => {}
-            Content::Text | Content::Time => {
-                field.value.bytes()?;
+            Content::Text => out.extend_from_slice(field.raw),
+            Content::Time => {
+                seconds(field.value.bytes()?)?;
                 out.extend_from_slice(field.raw);
             }
             Content::Number | Content::Boolean => {
@@ -160,8 +161,8 @@ pub(crate) fn quote(text: &str, out: &mut String) {
 /// Seconds of a day.
 const DAY: i64 = 86_400;
 
-/// Returns a metav1.Time in the form of RFC 3339, in whole seconds, as the API server does.
-fn time(bytes: &[u8]) -> Result<String, WireError> {
+/// Returns the seconds of a metav1.Time since 1970.
+fn seconds(bytes: &[u8]) -> Result<i64, WireError> {
     let mut seconds = 0;
     for field in Fields::of(bytes) {
         let field = field?;
@@ -169,6 +170,12 @@ fn time(bytes: &[u8]) -> Result<String, WireError> {
             seconds = field.value.number()?.cast_signed();
         }
     }
+    Ok(seconds)
+}
+
+/// Returns a metav1.Time in the form of RFC 3339, in whole seconds, as the API server does.
+fn time(bytes: &[u8]) -> Result<String, WireError> {
+    let seconds = seconds(bytes)?;
     // Four digits of the year are all that RFC 3339 has.
     let seconds = seconds.clamp(-62_135_596_800, 253_402_300_799);
     let (days, second) = (seconds.div_euclid(DAY), seconds.rem_euclid(DAY));
@@ -254,7 +261,9 @@ mod tests {
 
     #[test]
     fn refuses_other_bytes() {
-        for bytes in [&b"\x0a\x7f"[..], b"\x08\x01", b"\x0b", b"\x0a\x03\x0a\x01\xff"] {
+        // The last one has a time whose field has no number.
+        let no_time = b"\x0a\x08\x4a\x06\x88\x80\x80\x80\x80\x80";
+        for bytes in [&b"\x0a\x7f"[..], b"\x08\x01", b"\x0b", b"\x0a\x03\x0a\x01\xff", no_time] {
             assert!(strip(Kind::Service, bytes).is_err(), "{bytes:?}");
             assert!(to_json(Kind::Service, bytes).is_err(), "{bytes:?}");
         }
