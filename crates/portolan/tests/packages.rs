@@ -169,6 +169,7 @@ fn values_that_cannot_work_are_rejected_with_advice() {
             "the DNS Service selects app.kubernetes.io/component `dns`",
         ),
         ("image.repository=x,mode=every-node,securityContext.runAsUser=0", "runAsUser is 0"),
+        ("image.repository=x,relays.enabled=true", "Pass --set mode=every-node"),
         ("image.repository=x,securityContext.runAsUser=0", "pass --set podSecurityContext.runAsNonRoot=false"),
     ] {
         let said = refusal(settings);
@@ -218,7 +219,7 @@ fn reused_values_of_a_coredns_release_render_the_server() {
         return;
     }
     let new_keys = "mode=null,nameOverride=null,k8sAppLabelOverride=null,fullnameOverride=null,control=null,\
-        shadow=null,networkPolicy=null,everyNode=null,node=null,front=null,prometheusRule=null,dashboards=null";
+        shadow=null,networkPolicy=null,everyNode=null,relays=null,node=null,front=null,prometheusRule=null,dashboards=null";
     compare(&render(RELEASE, &values("defaults"), &["--set", new_keys]), &golden("defaults"));
 }
 

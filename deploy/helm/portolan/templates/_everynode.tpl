@@ -57,7 +57,7 @@ app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{/*
 `servers` for the server on every node, as JSON. It keeps every line that you wrote, and adds what a server on a node
 needs, unless the block has the property already:
-  kubernetes  a snapshot, from which a restarted server answers at once
+  kubernetes  a snapshot, from which a restarted server answers at once, and the relays of this release
   cache       expired answers while the upstreams do not answer, and no copies of cluster names, which would be old
   health      `lameduck` that is longer than the readiness probe needs to fail
   nsid        the name of the pod in responses, by which `portolan doctor` counts who answers
@@ -77,7 +77,7 @@ needs, unless the block has the property already:
   {{- end -}}
   {{- $plugins := list -}}
   {{- range .plugins -}}
-    {{- $_ := set . "configBlock" (include "portolan.everyNodeBlock" (dict "plugin" . "index" $index "zones" (join " " $zones))) -}}
+    {{- $_ := set . "configBlock" (include "portolan.everyNodeBlock" (dict "root" $ "plugin" . "index" $index "zones" (join " " $zones))) -}}
     {{- if and (eq .name "kubernetes") (not (has "nsid" $names)) -}}{{- $plugins = append $plugins (dict "name" "nsid") -}}{{- end -}}
     {{- $plugins = append $plugins . -}}
   {{- end -}}
@@ -86,13 +86,16 @@ needs, unless the block has the property already:
 {{- dict "servers" $servers | toJson -}}
 {{- end -}}
 
-{{/* Lines in the block of a plugin. Takes `plugin`, `index` of its server block, and `zones` of the cluster. */}}
+{{/* Lines in the block of a plugin. Takes `root`, `plugin`, `index` of its server block, and `zones` of the cluster. */}}
 {{- define "portolan.everyNodeBlock" -}}
 {{- $lines := .plugin.configBlock | default "" | trim -}}
 {{- $more := list -}}
 {{- if eq .plugin.name "kubernetes" -}}
   {{- if not (regexMatch "(?m)^\\s*snapshot\\s" $lines) -}}
     {{- $more = append $more (printf "snapshot /var/lib/portolan/index-%d" .index) -}}
+  {{- end -}}
+  {{- if and (include "portolan.hasRelays" .root) (not (regexMatch "(?m)^\\s*relays\\s" $lines)) -}}
+    {{- $more = concat $more (include "portolan.relayLines" .root | fromJsonArray) -}}
   {{- end -}}
 {{- else if eq .plugin.name "cache" -}}
   {{- if not (regexMatch "(?m)^\\s*serve_stale(\\s|$)" $lines) -}}{{- $more = append $more "serve_stale 1h verify" -}}{{- end -}}
