@@ -21,7 +21,7 @@ mod zone;
 
 use std::net::IpAddr;
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use cluster::{Clusters, Index, Kind, Kinds, Request, Service, ServiceKind};
@@ -62,6 +62,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     config.sources.warn(setup);
     let pod_labels = if config.identity { client_labels(setup) } else { Vec::new() };
     let request = Request { pod_labels: pod_labels.clone(), ..config.request(|name| setup.path(name)) };
+    claim_snapshot(&request, setup)?;
     let clusters: Rc<dyn Clusters> =
         setup.process.find().ok_or_else(|| SetupError::new("this process cannot watch a cluster"))?;
     let zones = setup.zones_or_keys(&config.zones);
@@ -99,6 +100,24 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
         exposed,
     };
     Ok(Some(Part { zones: Some(zones), fallthrough, ..Part::new(plugin, Hooks::DOWN) }))
+}
+
+/// Reserves the file of the snapshot for the watches of this directive. Equal directives share watches and file.
+///
+/// # Errors
+/// A directive with other watches has the same file. Each would replace what the other one wrote, so that neither could
+/// resume.
+fn claim_snapshot(request: &Request, setup: &mut Setup<'_>) -> Result<(), SetupError> {
+    let Some(file) = &request.snapshot else { return Ok(()) };
+    let key = format!("{} snapshot {}", MANIFEST.name, file.display());
+    let (_, owner) = setup.reload_state.successive::<OnceLock<Request>>(key);
+    let request = request.canonical();
+    if *owner.get_or_init(|| request.clone()) == request {
+        return Ok(());
+    }
+    let problem =
+        format!("`{}` is also the snapshot of another *kubernetes*, which watches other objects", file.display());
+    Err(SetupError::new(problem).with_help("give each of them a file of its own"))
 }
 
 /// Maximum number of pod labels that are kept. Each takes memory for every pod.
