@@ -1,5 +1,6 @@
 //! Sources of a cluster's objects: the options that all plugins that follow a cluster share.
 
+use core::time::Duration;
 use std::path::PathBuf;
 
 use cluster::{Request, Source, Tls};
@@ -9,8 +10,12 @@ use config::setup::Setup;
 /// Paths of the client certificate, its key and the CA certificates, as written in the Corefile.
 type TlsFiles = [String; 3];
 
+const STALE_AFTER_DEFAULT: Duration = Duration::from_secs(30);
+/// Minimum of `stale_after`: the API server is asked after 10 s without news, and may need time to answer.
+const STALE_AFTER_MIN: Duration = Duration::from_secs(15);
+
 /// Source of a cluster's objects, and the namespaces to serve.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Sources {
     endpoints: Vec<String>,
     tls: Option<TlsFiles>,
@@ -18,6 +23,21 @@ pub struct Sources {
     manifests: Vec<String>,
     /// Namespaces that are followed; empty for all.
     pub namespaces: Vec<String>,
+    /// Age from which the data is stale; zero for never.
+    stale_after: Duration,
+}
+
+impl Default for Sources {
+    fn default() -> Sources {
+        Sources {
+            endpoints: Vec::new(),
+            tls: None,
+            kubeconfig: None,
+            manifests: Vec::new(),
+            namespaces: Vec::new(),
+            stale_after: STALE_AFTER_DEFAULT,
+        }
+    }
 }
 
 impl Sources {
@@ -124,6 +144,27 @@ fn add_namespaces<C: HasSources>(config: &mut C, args: &mut Args<'_>) -> Result<
     Ok(())
 }
 
+/// Property `stale_after`.
+pub const fn stale_after<C: HasSources>() -> Property<C> {
+    Property {
+        usage: Usage("stale_after DURATION"),
+        default: "30s",
+        doc: "Age of the data from which answers carry an Extended DNS Error (3 or 19) with the age and a TTL of at \
+              most 5 seconds. A watch that is silent for 10 seconds is checked by a list of at most one object. `0s` \
+              turns both off; otherwise at least 15s. Not in CoreDNS.",
+        set: set_stale_after,
+    }
+}
+
+fn set_stale_after<C: HasSources>(config: &mut C, args: &mut Args<'_>) -> Result<(), Problem> {
+    let (name, limit) = (args.name(), args.duration()?);
+    if !limit.is_zero() && limit < STALE_AFTER_MIN {
+        return Err(args.problem_at(name.span, "stale_after is `0s` or at least `15s`"));
+    }
+    config.sources().stale_after = limit;
+    Ok(())
+}
+
 /// Takes the remaining words.
 pub fn texts(args: &mut Args<'_>) -> Vec<String> {
     args.take_rest().iter().map(|word| word.text.clone()).collect()
@@ -147,7 +188,8 @@ impl Sources {
             }
             (None, None) => Source::InCluster,
         };
-        Request { namespaces: self.namespaces.clone(), ..Request::new(source) }
+        let stale_after = Some(self.stale_after).filter(|limit| !limit.is_zero());
+        Request { namespaces: self.namespaces.clone(), stale_after, ..Request::new(source) }
     }
 
     /// Logs a warning for values that are not used.

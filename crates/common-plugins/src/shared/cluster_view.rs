@@ -68,18 +68,23 @@ impl Exposed {
         listed && self.index.namespace_exists(namespace)
     }
 
-    /// Marks a complete response as stale (RFC 8914 §4.4, §4.20) if its data comes from an earlier process, or if the
-    /// API server has confirmed it too long ago. Returns true if so.
+    /// Marks a complete response as stale if the data is. Returns true if so.
     pub fn mark_stale(&self, denies: bool, response: &mut Response) -> bool {
-        let code = if denies { EdeCode::STALE_NXDOMAIN } else { EdeCode::STALE_ANSWER };
-        match self.index.stale_seconds() {
-            _ if self.index.is_remembered() => response.set_ede(code, "not confirmed by the API server yet"),
-            Some(age) => response.write_ede(code, format_args!("last confirmed by the API server {age} s ago")),
-            None => return false,
-        }
-        response.message.cap_ttls(STALE_TTL_MAX);
-        true
+        mark_stale(&self.index, denies, response)
     }
+}
+
+/// Marks a complete response as stale (RFC 8914 §4.4, §4.20) if the data of the index comes from an earlier process, or
+/// if the API server has confirmed it too long ago. Returns true if so.
+pub fn mark_stale(index: &Index, denies: bool, response: &mut Response) -> bool {
+    let code = if denies { EdeCode::STALE_NXDOMAIN } else { EdeCode::STALE_ANSWER };
+    match index.stale_seconds() {
+        _ if index.is_remembered() => response.set_ede(code, "not confirmed by the API server yet"),
+        Some(age) => response.write_ede(code, format_args!("last confirmed by the API server {age} s ago")),
+        None => return false,
+    }
+    response.message.cap_ttls(STALE_TTL_MAX);
+    true
 }
 
 impl Exposed {

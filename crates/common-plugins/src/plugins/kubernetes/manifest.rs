@@ -42,7 +42,6 @@ pub struct Config {
     pub(super) zonal: bool,
     pub(super) is_like_kube_dns: bool,
     pub(super) snapshot: Option<String>,
-    stale_after: Duration,
     qps: f64,
     burst: u32,
     in_flight: u32,
@@ -65,9 +64,6 @@ const BURST_DEFAULT: u32 = 10;
 const EVERY_MAX: Duration = Duration::from_secs(3600);
 const STARTUP_TIMEOUT_DEFAULT: Duration = Duration::from_secs(5);
 const TTL_MAX: u32 = 3600;
-const STALE_AFTER_DEFAULT: Duration = Duration::from_secs(30);
-/// Minimum of `stale_after`: the API server is asked after 10 s without news, and may need time to answer.
-const STALE_AFTER_MIN: Duration = Duration::from_secs(15);
 
 pub static MANIFEST: Manifest<Config> = Manifest::new(
     "kubernetes",
@@ -87,7 +83,6 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
         zonal: false,
         is_like_kube_dns: false,
         snapshot: None,
-        stale_after: STALE_AFTER_DEFAULT,
         qps: 0.0,
         burst: 0,
         in_flight: 0,
@@ -150,21 +145,7 @@ static PROPERTIES: &[Property<Config>] = &[
             Ok(())
         },
     },
-    Property {
-        usage: Usage("stale_after DURATION"),
-        default: "30s",
-        doc: "Age of the data from which answers carry an Extended DNS Error (3 or 19) with the age and a TTL of at \
-              most 5 seconds. A watch that is silent for 10 seconds is checked by a list of at most one object. `0s` \
-              turns both off; otherwise at least 15s. Not in CoreDNS.",
-        set: |config, args| {
-            let name = args.name();
-            config.stale_after = args.duration()?;
-            if !config.stale_after.is_zero() && config.stale_after < STALE_AFTER_MIN {
-                return Err(args.problem_at(name.span, "stale_after is `0s` or at least `15s`"));
-            }
-            Ok(())
-        },
-    },
+    cluster_sources::stale_after(),
     Property {
         usage: Usage("apiserver_qps NUMBER"),
         default: "0",
@@ -391,7 +372,6 @@ impl Config {
             multicluster: !self.multicluster.is_empty(),
             relays: self.relays.relays(&path),
             snapshot: self.snapshot.as_ref().map(|name| path(name)),
-            stale_after: Some(self.stale_after).filter(|limit| !limit.is_zero()),
             rate_limit: rate_limit(self.qps, self.burst, self.in_flight),
             ..self.sources.request(&path)
         }

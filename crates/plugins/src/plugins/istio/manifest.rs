@@ -81,6 +81,7 @@ static PROPERTIES: &[Property<Config>] = &[
     cluster_sources::kubeconfig(),
     cluster_sources::manifests(),
     cluster_sources::namespaces(),
+    cluster_sources::stale_after(),
     Property {
         usage: Usage("default_address IP..."),
         default: "none",

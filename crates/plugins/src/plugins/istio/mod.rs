@@ -18,6 +18,7 @@ use engine::{Failure, Hooks, Plugin, Query, Response, Subquery, SubqueryTarget, 
 use metrics::{self, Metric, Table};
 use wire::{EdeCode, Name, Owner, Rcode, Section, Type};
 
+use common_plugins::shared::cluster_view::mark_stale;
 use common_plugins::shared::option_helpers::zones_label;
 use common_plugins::shared::service_records::end_alias;
 use common_plugins::shared::soa_record;
@@ -172,19 +173,12 @@ impl Plugin for Istio {
         }
         response.set_authoritative(true);
         response.set_local();
-        match found {
-            Some(LookupResult::Alias(name)) => {
-                Verdict::Subquery(Box::new(Subquery { name: *name, qtype: query.qtype, target: SubqueryTarget::Top }))
-            }
-            Some(LookupResult::Host) => {
-                if response.message.section(Section::Answer).next().is_none() && !response.message.is_truncated() {
-                    self.push_soa(Section::Authority, query, response);
-                }
-                Verdict::Done
-            }
-            Some(LookupResult::Unasked | LookupResult::Elsewhere) => self.deny(true, query, response),
-            None => self.deny(self.view.mesh.has_below(query.key()), query, response),
+        let verdict = self.respond(found, query, response);
+        // The refusal of a transfer has an error of its own.
+        if !query.qtype.is_transfer() {
+            mark_stale(&self.view.index, response.rcode() == Rcode::NXDOMAIN, response);
         }
+        verdict
     }
 
     fn on_response(&self, query: &mut Query, response: &mut Response, _: &mut Worker) -> Verdict {
@@ -201,6 +195,23 @@ impl Plugin for Istio {
 }
 
 impl Istio {
+    /// Completes the response to a lookup.
+    fn respond(&self, found: Option<LookupResult>, query: &mut Query, response: &mut Response) -> Verdict {
+        match found {
+            Some(LookupResult::Alias(name)) => {
+                Verdict::Subquery(Box::new(Subquery { name: *name, qtype: query.qtype, target: SubqueryTarget::Top }))
+            }
+            Some(LookupResult::Host) => {
+                if response.message.section(Section::Answer).next().is_none() && !response.message.is_truncated() {
+                    self.push_soa(Section::Authority, query, response);
+                }
+                Verdict::Done
+            }
+            Some(LookupResult::Unasked | LookupResult::Elsewhere) => self.deny(true, query, response),
+            None => self.deny(self.view.mesh.has_below(query.key()), query, response),
+        }
+    }
+
     /// Answers a query for a host.
     fn answer(&self, target: Target<'_>, query: &Query, response: &mut Response, worker: &mut Worker) -> LookupResult {
         let (from, addresses) = match target {
