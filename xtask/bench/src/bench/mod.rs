@@ -7,15 +7,18 @@
 //! [`costs`]. `bench transports` measures the encrypted transports beside CoreDNS, see [`transports`].
 
 mod asker;
+mod certificates;
 mod cluster;
 mod costs;
 mod findings;
+mod frames;
 mod load;
 mod processes;
 mod queries;
 mod report;
 mod responders;
 mod scale;
+mod tls;
 mod transports;
 
 use std::path::{Path, PathBuf};
