@@ -31,6 +31,7 @@ const TASKS: &[Task] = &[
         package: "xtask-bench",
         about: "Measure the server under load, as a ratio to a bare UDP echo",
     },
+    Task { name: "swarm", package: "xtask-bench", about: "Measure relays with many simulated nodes" },
     Task {
         name: "replay",
         package: "xtask-bench",

@@ -18,6 +18,7 @@ mod queries;
 mod report;
 mod responders;
 mod scale;
+pub(crate) mod swarm;
 mod tls;
 mod transports;
 
@@ -218,13 +219,13 @@ impl Drop for Corefile {
 pub(crate) struct Folder(PathBuf);
 
 impl Folder {
-    fn make(name: &str) -> Result<Folder, Failed> {
+    pub(crate) fn make(name: &str) -> Result<Folder, Failed> {
         let path = std::env::temp_dir().join(format!("portolan-bench-{}-{name}", std::process::id()));
         std::fs::create_dir_all(&path).map_err(|error| format!("{}: {error}", path.display()))?;
         Ok(Folder(path))
     }
 
-    fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.0
     }
 }
