@@ -33,6 +33,11 @@ const TASKS: &[Task] = &[
     },
     Task { name: "swarm", package: "xtask-bench", about: "Measure relays with many simulated nodes" },
     Task {
+        name: "informers",
+        package: "xtask-bench",
+        about: "Compare informers of client-go at a relay with those at the API server",
+    },
+    Task {
         name: "replay",
         package: "xtask-bench",
         about: "Ask recorded questions again and compare the answers; fails if a difference is not explained",

@@ -13,6 +13,7 @@ fn main() -> ExitCode {
     let done = match command().get_matches().subcommand() {
         Some(("bench", options)) => bench::run(options),
         Some(("swarm", options)) => bench::swarm::run(options),
+        Some(("informers", options)) => bench::swarm::informers::run(options),
         Some(("replay", options)) => replay::run(options),
         Some(("respond", options)) => bench::respond(options),
         Some(("load", options)) => bench::load(options),
@@ -30,6 +31,7 @@ fn command() -> Command {
         .subcommand_required(true)
         .subcommand(bench::command())
         .subcommand(bench::swarm::command())
+        .subcommand(bench::swarm::informers::command())
         .subcommand(replay::command())
         .subcommand(Command::new("respond").hide(true).arg(Arg::new("kind").required(true)))
         .subcommand(

@@ -11,6 +11,7 @@
 //! does the work of the receiving TCP: the CPU time of a relay is more than over a network.
 
 mod decode;
+pub(crate) mod informers;
 mod issuer;
 mod load;
 mod node;
