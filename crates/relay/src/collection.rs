@@ -136,7 +136,9 @@ impl Collection {
         }
         (self.objects, self.version) = (listing, version);
         self.proved = Some(now);
-        if !changes.is_empty() {
+        // Without a difference, too: an object may have come and gone in between, and a subscriber that follows the API
+        // server or another relay may have it.
+        if version > from {
             self.history.push(from, version, true, changes, now);
         }
     }

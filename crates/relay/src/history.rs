@@ -160,7 +160,7 @@ impl History {
     }
 
     pub(crate) fn push(&mut self, from: u64, to: u64, is_whole: bool, changes: Vec<Change>, at: Instant) {
-        holds(from <= to && !changes.is_empty(), "a tick leads from one version to a later one");
+        holds(from <= to && (is_whole || !changes.is_empty()), "a tick leads from one version to a later one");
         holds(self.ticks.back().is_none_or(|last| last.to <= from), "a tick begins where the last one ended, or later");
         holds(self.start <= from, "a subscriber can continue before each tick");
         let tick = Tick { from, to, is_whole, at, changes, frames: Vec::new() };

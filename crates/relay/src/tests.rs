@@ -211,6 +211,21 @@ fn a_list_after_a_gap_becomes_one_tick_with_the_deletions_first() {
 }
 
 #[test]
+fn a_list_without_a_difference_after_a_gap_does_not_hide_the_gap() {
+    let mut relay = relay();
+    relay.begin_list(Kind::Service);
+    relay.add_to_list(Kind::Service, &service("a", 5)).unwrap();
+    relay.add_to_list(Kind::Service, &service("b", 7)).unwrap();
+    relay.end_list(Kind::Service, 20, at(1));
+    // An object of version 12 may have been deleted at 18.
+    for (version, expected) in [(10, None), (15, Some("410 too old resource version: 15 (10)")), (20, None)] {
+        let mut cursor = relay.watch(&json_request(&format!("watch=1&resourceVersion={version}")), at(1)).unwrap();
+        let expected: Vec<String> = expected.map(str::to_owned).into_iter().collect();
+        assert_eq!(next_events(&mut relay, &mut cursor, 1), expected, "{version}");
+    }
+}
+
+#[test]
 fn a_restored_api_server_begins_an_epoch() {
     let mut relay = relay();
     let mut cursor = relay.watch(&json_request("watch=1&resourceVersion=10"), at(0)).unwrap();
