@@ -9,9 +9,10 @@ use bytes::Bytes;
 use host::Instant;
 use host::invariant::holds;
 
-use crate::encode::{EventType, Form, list, put_bookmark, put_event};
+use crate::encode::{EventType, Form, list, put_bookmark};
 use crate::gzip;
 use crate::history::{Change, Frame, History, Variant};
+use crate::initial::{Events, Initial, SharedEvents};
 use crate::object::{Key, ObjectError, Stored, by_key};
 use crate::table::Kind;
 
@@ -54,7 +55,7 @@ enum ListUse {
 #[derive(Clone)]
 enum ListContent {
     Body(Bytes),
-    Frame(Frame),
+    Events(SharedEvents),
 }
 
 /// All objects of a kind.
@@ -324,12 +325,14 @@ impl Collection {
 
     /// Returns the initial events of a watch, and their version. They may be a second old, but not older than
     /// `version_min`.
-    pub(crate) fn initial(&mut self, variant: &Variant, marks_end: bool, min: u64, now: Instant) -> (u64, Frame) {
+    pub(crate) fn initial(&mut self, variant: &Variant, marks_end: bool, min: u64, now: Instant) -> (u64, Initial) {
         let (version, content) = self.encoded(variant, ListUse::Events { marks_end }, Some(min), now);
-        match content {
-            ListContent::Frame(frame) => (version, frame),
-            ListContent::Body(body) => (version, Frame::Plain(body)),
-        }
+        let events = match content {
+            ListContent::Events(events) => events,
+            // A list of this use has events.
+            ListContent::Body(_) => SharedEvents::default(),
+        };
+        (version, Initial::new(events))
     }
 
     fn encoded(
@@ -364,25 +367,20 @@ impl Collection {
     }
 
     fn encode(&self, variant: &Variant, use_: ListUse) -> ListContent {
-        let selected = self.objects.values().map(|object| &**object).filter(|object| variant.filter.selects(object));
+        let selected = self.objects.values().filter(|object| variant.filter.selects(object));
         match use_ {
             ListUse::List => {
-                let body = list(self.kind, variant.form, self.version, selected);
+                let body = list(self.kind, variant.form, self.version, selected.map(|object| &**object));
                 ListContent::Body(if variant.gzip { gzip::member(&body) } else { body.into() })
             }
             ListUse::Events { marks_end } => {
-                let mut out = Vec::new();
-                let mut previous: Option<&Stored> = None;
-                for object in selected {
-                    let in_order = previous.is_none_or(|previous| by_key(previous, object).is_lt());
-                    holds(in_order, "objects are in the order of their keys");
-                    previous = Some(object);
-                    put_event(&mut out, self.kind, variant.form, EventType::Added, object);
-                }
-                if marks_end {
-                    put_bookmark(&mut out, self.kind, variant.form, self.version, true);
-                }
-                ListContent::Frame(Frame::new(out, variant.gzip))
+                let objects: Vec<Arc<Stored>> = selected.cloned().collect();
+                holds(
+                    objects.is_sorted_by(|left, right| by_key(left, right).is_lt()),
+                    "objects are in the order of keys",
+                );
+                let end = marks_end.then_some(self.version);
+                ListContent::Events(Events::new(self.kind, variant, objects, end))
             }
         }
     }

@@ -26,6 +26,7 @@ mod cursor;
 mod encode;
 mod gzip;
 mod history;
+mod initial;
 mod object;
 mod relay;
 mod request;

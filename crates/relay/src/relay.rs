@@ -232,9 +232,9 @@ fn variant(request: &Request) -> Variant {
 
 fn start(of: &mut Collection, watch: &Watch, variant: &Variant, min: u64, now: Instant) -> Start {
     if watch.sends_objects {
-        let (version, frame) = of.initial(variant, watch.marks_end, min, now);
+        let (version, initial) = of.initial(variant, watch.marks_end, min, now);
         let tick = of.history.find(version).unwrap_or_else(|| of.history.end());
-        return Start { tick, after: version, initial: Some(frame), refusal: None };
+        return Start { tick, after: version, initial: Some(initial), refusal: None };
     }
     let after = if let At::NotOlderThan(version) = watch.at { version } else { of.version };
     let found = of.history.find(after);

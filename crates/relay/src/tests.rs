@@ -131,6 +131,29 @@ fn gathers_changes_but_not_the_first_one() {
 }
 
 #[test]
+fn initial_events_have_parts_that_subscribers_share() {
+    let mut relay = Relay::new(&[Kind::Service]);
+    relay.begin_list(Kind::Service);
+    (1..=20).for_each(|version| {
+        relay.add_to_list(Kind::Service, &service(&format!("s{version:02}"), version)).unwrap();
+    });
+    relay.end_list(Kind::Service, 20, at(0));
+    let mut subscribers = [0, 1].map(|_| relay.watch(&json_request(STREAM), at(1)).unwrap());
+    relay.apply(Kind::Service, EventType::Modified, &service("s20", 21), at(1)).unwrap();
+    let parts = subscribers.each_mut().map(|cursor| {
+        let parts = core::iter::from_fn(|| match relay.next(cursor, at(1)) {
+            Next::Data(bytes) => Some(bytes),
+            _ => None,
+        });
+        parts.collect::<Vec<_>>()
+    });
+    let [first, second] = &parts;
+    assert!(first.len() > 3 && first.iter().zip(second).all(|(first, second)| first.as_ptr() == second.as_ptr()));
+    let all = events(&first.concat());
+    assert_eq!((all.len(), all[19].as_str(), all[20].as_str()), (21, "ADDED s20 20", "END 20"));
+}
+
+#[test]
 fn continues_from_any_version_of_the_history() {
     let mut relay = relay();
     (11..16)
