@@ -16,10 +16,13 @@ use crate::initial::{Events, Initial, SharedEvents};
 use crate::object::{Key, ObjectError, Stored, by_key};
 use crate::table::Kind;
 
-/// Minimum time between two ticks.
+/// Minimum time between two ticks without subscribers.
 pub const GATHER: Duration = Duration::from_millis(20);
-/// Minimum time between two ticks under load: each costs a write per subscriber.
-pub const GATHER_UNDER_LOAD: Duration = Duration::from_millis(50);
+/// Additional time for each subscriber of the kind, to which a tick is a write of about this duration: the writes of a
+/// tick must not last until the next one.
+pub const GATHER_PER_SUBSCRIBER: Duration = Duration::from_micros(30);
+/// Minimum time between two ticks under load or with many subscribers.
+pub const GATHER_MAX: Duration = Duration::from_millis(50);
 /// Number of changes in a tick from which the kind counts as under load.
 const LOAD: usize = 20;
 /// Time between two bookmarks.
@@ -74,6 +77,8 @@ pub(crate) struct Collection {
     pending_from: u64,
     pending_since: Instant,
     last_tick: Option<(Instant, usize)>,
+    /// Number of subscribers.
+    pub(crate) subscribers: usize,
     /// Number that increases when history and versions lose their meaning.
     pub(crate) epoch: u64,
     /// Time of the last proof that the state is the API server's latest.
@@ -98,6 +103,7 @@ impl Collection {
             pending_from: 0,
             pending_since: Instant::START,
             last_tick: None,
+            subscribers: 0,
             epoch: 0,
             proved: None,
             pulse: 0,
@@ -255,10 +261,17 @@ impl Collection {
         if self.pending.is_empty() {
             return None;
         }
-        let earliest = self
-            .last_tick
-            .map_or(self.pending_since, |(at, changes)| at + if changes >= LOAD { GATHER_UNDER_LOAD } else { GATHER });
+        let earliest = self.last_tick.map_or(self.pending_since, |(at, changes)| at + self.gather(changes));
         Some(self.pending_since.max(earliest))
+    }
+
+    /// Returns the minimum time after a tick with this number of changes.
+    fn gather(&self, changes: usize) -> Duration {
+        if changes >= LOAD {
+            return GATHER_MAX;
+        }
+        let subscribers = u32::try_from(self.subscribers).unwrap_or(u32::MAX);
+        GATHER.saturating_add(GATHER_PER_SUBSCRIBER.saturating_mul(subscribers)).min(GATHER_MAX)
     }
 
     /// Returns when [`Collection::advance`] has something to do.

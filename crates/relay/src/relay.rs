@@ -143,6 +143,11 @@ impl Relay {
         self.collections.iter().map(state).collect()
     }
 
+    /// Records the number of subscribers of a kind. The more there are, the more changes a tick gathers.
+    pub fn note_subscribers(&mut self, kind: Kind, subscribers: usize) {
+        self.with(kind, |of| of.subscribers = subscribers);
+    }
+
     /// Returns when [`Relay::advance`] has something to do.
     #[must_use]
     pub fn due(&self) -> Option<Instant> {

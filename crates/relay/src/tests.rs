@@ -131,6 +131,19 @@ fn gathers_changes_but_not_the_first_one() {
 }
 
 #[test]
+fn gathers_for_longer_with_more_subscribers() {
+    for (subscribers, millis) in [(0, 20), (100, 23), (1000, 50), (100_000, 50)] {
+        let mut relay = relay();
+        relay.note_subscribers(Kind::Service, subscribers);
+        for version in [11, 12] {
+            relay.apply(Kind::Service, EventType::Modified, &service("a", version), at(100)).unwrap();
+            relay.advance(at(100));
+        }
+        assert_eq!(relay.due(), Some(at(100 + millis)), "{subscribers} subscribers");
+    }
+}
+
+#[test]
 fn initial_events_have_parts_that_subscribers_share() {
     let mut relay = Relay::new(&[Kind::Service]);
     relay.begin_list(Kind::Service);
