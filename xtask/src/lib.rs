@@ -20,6 +20,7 @@ mod programs;
 mod prose;
 mod release;
 pub mod results;
+mod schedules;
 pub mod server;
 mod tidy;
 
@@ -53,6 +54,7 @@ pub fn command() -> Command {
         .subcommand(binary::command())
         .subcommand(image::command())
         .subcommand(release::command())
+        .subcommand(schedules::command())
         .subcommands(programs::commands())
 }
 
@@ -66,6 +68,7 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failed> {
         Some(("binary", options)) => binary::run(options),
         Some(("image", options)) => image::run(options),
         Some(("release", options)) => release::run(options),
+        Some(("schedules", options)) => schedules::run(options),
         Some((name, options)) => programs::run(name, options),
         None => Ok(()),
     }

@@ -31,6 +31,12 @@ const TASKS: &[Task] = &[
         package: "xtask-bench",
         about: "Measure the server under load, as a ratio to a bare UDP echo",
     },
+    Task { name: "swarm", package: "xtask-bench", about: "Measure relays with many simulated nodes" },
+    Task {
+        name: "informers",
+        package: "xtask-bench",
+        about: "Compare informers of client-go at a relay with those at the API server",
+    },
     Task {
         name: "replay",
         package: "xtask-bench",

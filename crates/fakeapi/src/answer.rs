@@ -122,7 +122,11 @@ impl CollectionRequest {
             return too_large(version, current);
         }
         let (out, response) = self.begin(true);
-        tokio::spawn(self.follow(out, streaming, bookmarks));
+        let open = OpenWatch::new(&self.shared, &self.query.resource);
+        tokio::spawn(async move {
+            let _open = open;
+            self.follow(out, streaming, bookmarks).await
+        });
         Reply::Stream(response)
     }
 
@@ -201,6 +205,25 @@ impl CollectionRequest {
             return (Vec::new(), from.position);
         }
         state.store.events(&self.kind, &self.selection, bookmarks, from, self.format)
+    }
+}
+
+/// Open watch, counted until dropped.
+struct OpenWatch {
+    shared: Arc<Shared>,
+    resource: String,
+}
+
+impl OpenWatch {
+    fn new(shared: &Arc<Shared>, resource: &str) -> OpenWatch {
+        *shared.lock().watches.entry(resource.to_owned()).or_default() += 1;
+        OpenWatch { shared: Arc::clone(shared), resource: resource.to_owned() }
+    }
+}
+
+impl Drop for OpenWatch {
+    fn drop(&mut self) {
+        *self.shared.lock().watches.entry(self.resource.clone()).or_default() -= 1;
     }
 }
 

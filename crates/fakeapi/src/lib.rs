@@ -165,6 +165,8 @@ struct State {
     /// Interval of the bookmarks, for a relay.
     heartbeat: Option<Duration>,
     down: bool,
+    /// Number of open watches of each resource.
+    watches: BTreeMap<String, usize>,
     /// Numbers of the open connections.
     connections: BTreeSet<u64>,
     accepted: u64,
@@ -225,6 +227,12 @@ impl FakeApi {
     #[must_use]
     pub fn connections(&self) -> usize {
         self.shared.lock().connections.len()
+    }
+
+    /// Returns the number of open watches of a resource. One whose client has left counts until the next event for it.
+    #[must_use]
+    pub fn watches(&self, resource: &str) -> usize {
+        self.shared.lock().watches.get(resource).copied().unwrap_or_default()
     }
 
     /// Returns the URL: `http://127.0.0.1:PORT`.

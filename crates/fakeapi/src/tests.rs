@@ -189,3 +189,19 @@ fn keeps_the_cluster_ip_of_a_service() {
     let mut replaced = Response::after(&api, "PUT", path, &web.to_string());
     assert_eq!(replaced.json().unwrap()["spec"]["clusterIP"], "10.96.0.11");
 }
+
+#[test]
+fn counts_open_watches_by_resource() {
+    let api = FakeApi::start();
+    let mut first = Response::to(&api, "/api/v1/services?watch=1&resourceVersion=0");
+    let second = Response::to(&api, "/api/v1/services?watch=1&resourceVersion=0");
+    assert_eq!((api.watches("services"), api.watches("pods")), (2, 0));
+    drop(second);
+    api.wait("the end of a connection", |state| state.connections.len() == 1);
+    api.put(service("a", &json!({})));
+    assert_eq!(event(first.json()), "ADDED a");
+    // The events of both watches are sent by one thread, in any order.
+    api.put(service("b", &json!({})));
+    assert_eq!(event(first.json()), "ADDED b");
+    assert_eq!(api.watches("services"), 1);
+}

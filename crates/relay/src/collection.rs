@@ -9,16 +9,20 @@ use bytes::Bytes;
 use host::Instant;
 use host::invariant::holds;
 
-use crate::encode::{EventType, Form, list, put_bookmark, put_event};
+use crate::encode::{EventType, Form, list, put_bookmark};
 use crate::gzip;
 use crate::history::{Change, Frame, History, Variant};
+use crate::initial::{Events, Initial, SharedEvents};
 use crate::object::{Key, ObjectError, Stored, by_key};
 use crate::table::Kind;
 
-/// Minimum time between two ticks.
+/// Minimum time between two ticks without subscribers.
 pub const GATHER: Duration = Duration::from_millis(20);
-/// Minimum time between two ticks under load: each costs a write per subscriber.
-pub const GATHER_UNDER_LOAD: Duration = Duration::from_millis(50);
+/// Additional time for each subscriber of the kind, to which a tick is a write of about this duration: the writes of a
+/// tick must not last until the next one.
+pub const GATHER_PER_SUBSCRIBER: Duration = Duration::from_micros(30);
+/// Minimum time between two ticks under load or with many subscribers.
+pub const GATHER_MAX: Duration = Duration::from_millis(50);
 /// Number of changes in a tick from which the kind counts as under load.
 const LOAD: usize = 20;
 /// Time between two bookmarks.
@@ -54,7 +58,7 @@ enum ListPurpose {
 #[derive(Clone)]
 enum ListContent {
     Body(Bytes),
-    Frame(Frame),
+    Events(SharedEvents),
 }
 
 /// All objects of a kind.
@@ -73,6 +77,8 @@ pub(crate) struct Collection {
     pending_from: u64,
     pending_since: Instant,
     last_tick: Option<(Instant, usize)>,
+    /// Number of subscribers.
+    pub(crate) subscribers: usize,
     /// Number that increases when history and versions lose their meaning.
     pub(crate) epoch: u64,
     /// Time of the last proof that the state is the API server's latest.
@@ -97,6 +103,7 @@ impl Collection {
             pending_from: 0,
             pending_since: Instant::START,
             last_tick: None,
+            subscribers: 0,
             epoch: 0,
             proved: None,
             pulse: 0,
@@ -136,7 +143,9 @@ impl Collection {
         }
         (self.objects, self.version) = (listing, version);
         self.proved = Some(now);
-        if !changes.is_empty() {
+        // Without a difference, too: an object may have come and gone in between, and a subscriber that follows the API
+        // server or another relay may have it.
+        if version > from {
             self.history.push(from, version, true, changes, now);
         }
     }
@@ -252,10 +261,17 @@ impl Collection {
         if self.pending.is_empty() {
             return None;
         }
-        let earliest = self
-            .last_tick
-            .map_or(self.pending_since, |(at, changes)| at + if changes >= LOAD { GATHER_UNDER_LOAD } else { GATHER });
+        let earliest = self.last_tick.map_or(self.pending_since, |(at, changes)| at + self.gather(changes));
         Some(self.pending_since.max(earliest))
+    }
+
+    /// Returns the minimum time after a tick with this number of changes.
+    fn gather(&self, changes: usize) -> Duration {
+        if changes >= LOAD {
+            return GATHER_MAX;
+        }
+        let subscribers = u32::try_from(self.subscribers).unwrap_or(u32::MAX);
+        GATHER.saturating_add(GATHER_PER_SUBSCRIBER.saturating_mul(subscribers)).min(GATHER_MAX)
     }
 
     /// Returns when [`Collection::advance`] has something to do.
@@ -322,12 +338,14 @@ impl Collection {
 
     /// Returns the initial events of a watch, and their version. They may be a second old, but not older than
     /// `version_min`.
-    pub(crate) fn initial(&mut self, variant: &Variant, marks_end: bool, min: u64, now: Instant) -> (u64, Frame) {
+    pub(crate) fn initial(&mut self, variant: &Variant, marks_end: bool, min: u64, now: Instant) -> (u64, Initial) {
         let (version, content) = self.encoded(variant, ListPurpose::Events { marks_end }, Some(min), now);
-        match content {
-            ListContent::Frame(frame) => (version, frame),
-            ListContent::Body(body) => (version, Frame::Plain(body)),
-        }
+        let events = match content {
+            ListContent::Events(events) => events,
+            // A list of this use has events.
+            ListContent::Body(_) => SharedEvents::default(),
+        };
+        (version, Initial::new(events))
     }
 
     fn encoded(
@@ -363,25 +381,20 @@ impl Collection {
     }
 
     fn encode(&self, variant: &Variant, purpose: ListPurpose) -> ListContent {
-        let selected = self.objects.values().map(|object| &**object).filter(|object| variant.filter.selects(object));
+        let selected = self.objects.values().filter(|object| variant.filter.selects(object));
         match purpose {
             ListPurpose::List => {
-                let body = list(self.kind, variant.form, self.version, selected);
+                let body = list(self.kind, variant.form, self.version, selected.map(|object| &**object));
                 ListContent::Body(if variant.gzip { gzip::member(&body) } else { body.into() })
             }
             ListPurpose::Events { marks_end } => {
-                let mut out = Vec::new();
-                let mut previous: Option<&Stored> = None;
-                for object in selected {
-                    let in_order = previous.is_none_or(|previous| by_key(previous, object).is_lt());
-                    holds(in_order, "objects are in the order of their keys");
-                    previous = Some(object);
-                    put_event(&mut out, self.kind, variant.form, EventType::Added, object);
-                }
-                if marks_end {
-                    put_bookmark(&mut out, self.kind, variant.form, self.version, true);
-                }
-                ListContent::Frame(Frame::new(out, variant.gzip))
+                let objects: Vec<Arc<Stored>> = selected.cloned().collect();
+                holds(
+                    objects.is_sorted_by(|left, right| by_key(left, right).is_lt()),
+                    "objects are in the order of keys",
+                );
+                let end = marks_end.then_some(self.version);
+                ListContent::Events(Events::new(self.kind, variant, objects, end))
             }
         }
     }

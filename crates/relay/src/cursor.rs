@@ -10,6 +10,7 @@ use host::invariant::holds;
 use crate::collection::Collection;
 use crate::gzip::{HEADER, Trailer};
 use crate::history::{Frame, Variant};
+use crate::initial::Initial;
 use crate::status::Refusal;
 use crate::table::Kind;
 
@@ -42,7 +43,7 @@ pub struct Cursor {
     pub(crate) bookmarks: bool,
     pub(crate) joined: Instant,
     pub(crate) ends: Instant,
-    pub(crate) initial: Option<Frame>,
+    pub(crate) initial: Option<Initial>,
     pub(crate) has_initial: bool,
     pub(crate) refusal: Option<Refusal>,
     state: State,
@@ -67,7 +68,7 @@ enum State {
 pub(crate) struct Start {
     pub(crate) tick: u64,
     pub(crate) after: u64,
-    pub(crate) initial: Option<Frame>,
+    pub(crate) initial: Option<Initial>,
     pub(crate) refusal: Option<Refusal>,
 }
 
@@ -165,9 +166,10 @@ impl Cursor {
     }
 
     fn frame(&mut self, of: &mut Collection, is_closing: bool, now: Instant) -> Option<Frame> {
-        if let Some(initial) = self.initial.take() {
-            return Some(initial);
+        if let Some(part) = self.initial.as_mut().and_then(Initial::next) {
+            return Some(part);
         }
+        self.initial = None;
         self.has_initial = true;
         if let Some(refusal) = self.refusal.take() {
             return Some(self.refuse(&refusal));

@@ -13,9 +13,30 @@ use flate2::{Compress, Compression, Crc, FlushCompress};
 pub(crate) const HEADER: &[u8] = b"\x1f\x8b\x08\0\0\0\0\0\x04\xff";
 /// Final block without data (RFC 1951 §3.2.6, fixed codes).
 const FINAL_BLOCK: &[u8] = b"\x03\0";
-/// Compression level of ticks, which saves a tenth of their bytes, and that of what is longer than [`SHORT_MAX`] bytes,
-/// such as lists, which would take too long.
-const LEVELS: [u32; 2] = [6, 2];
+/// Time that compression may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Effort {
+    /// That of ticks, which saves a tenth of their bytes.
+    More,
+    /// That of lists, which would otherwise take too long.
+    Less,
+}
+
+impl Effort {
+    /// Returns the effort for something of this size in bytes.
+    pub(crate) const fn of(size: usize) -> Effort {
+        if size <= SHORT_MAX { Effort::More } else { Effort::Less }
+    }
+
+    const fn level(self) -> u32 {
+        match self {
+            Effort::More => 6,
+            Effort::Less => 2,
+        }
+    }
+}
+
+/// Size from which a list or a tick is compressed with less effort, in bytes.
 const SHORT_MAX: usize = 256 << 10;
 
 /// Compressed data that any subscriber can get next.
@@ -29,18 +50,17 @@ pub(crate) struct Segment {
 }
 
 impl Segment {
-    pub(crate) fn new(data: &[u8]) -> Segment {
+    pub(crate) fn new(data: &[u8], effort: Effort) -> Segment {
         let mut crc = Crc::new();
         crc.update(data);
-        Segment { bytes: compress(data).into(), crc: crc.sum(), length: data.len(), shift: shift_by(data.len() as u64) }
+        let bytes = compress(data, effort).into();
+        Segment { bytes, crc: crc.sum(), length: data.len(), shift: shift_by(data.len() as u64) }
     }
 }
 
 /// Compresses data, up to a byte boundary.
-fn compress(data: &[u8]) -> Vec<u8> {
-    let [short, long] = LEVELS;
-    let level = if data.len() <= SHORT_MAX { short } else { long };
-    let mut compress = Compress::new(Compression::new(level), false);
+fn compress(data: &[u8], effort: Effort) -> Vec<u8> {
+    let mut compress = Compress::new(Compression::new(effort.level()), false);
     let mut out = Vec::with_capacity(data.len() / 3 + 64);
     let mut read = 0;
     loop {
@@ -80,7 +100,7 @@ impl Trailer {
 
 /// Returns a whole member.
 pub(crate) fn member(data: &[u8]) -> Bytes {
-    let (segment, mut trailer) = (Segment::new(data), Trailer::default());
+    let (segment, mut trailer) = (Segment::new(data, Effort::of(data.len())), Trailer::default());
     trailer.add(&segment);
     [HEADER, &segment.bytes, &trailer.end()].concat().into()
 }
@@ -132,7 +152,7 @@ mod tests {
     #[test]
     fn segments_make_one_member_in_any_order() {
         let texts = [b"".to_vec(), b"abc".repeat(1000), (0..=255).collect(), vec![7; 100_000]];
-        let segments: Vec<Segment> = texts.iter().map(|text| Segment::new(text)).collect();
+        let segments: Vec<Segment> = texts.iter().map(|text| Segment::new(text, Effort::Less)).collect();
         for order in [[0, 1, 2, 3], [3, 2, 1, 0], [1, 1, 3, 3]] {
             let (mut body, mut expected, mut trailer) = (HEADER.to_vec(), Vec::new(), Trailer::default());
             for at in order {
@@ -148,7 +168,7 @@ mod tests {
 
     #[test]
     fn each_segment_can_be_read_before_the_next_one() {
-        let (first, second) = (Segment::new(&b"one ".repeat(50)), Segment::new(b"two"));
+        let (first, second) = (Segment::new(&b"one ".repeat(50), Effort::More), Segment::new(b"two", Effort::Less));
         let mut decoder = flate2::Decompress::new(false);
         for (segment, expected) in [(&first, &b"one ".repeat(50)[..]), (&second, b"two")] {
             let mut out = Vec::with_capacity(1000);

@@ -10,7 +10,7 @@ use host::Instant;
 use host::invariant::holds;
 
 use crate::encode::{EventType, Form, put_event};
-use crate::gzip::Segment;
+use crate::gzip::{Effort, Segment};
 use crate::object::Stored;
 use crate::selector::Filter;
 use crate::table::Kind;
@@ -68,7 +68,16 @@ pub(crate) enum Frame {
 
 impl Frame {
     pub(crate) fn new(data: Vec<u8>, gzip: bool) -> Frame {
-        if gzip { Frame::Compressed(Segment::new(&data)) } else { Frame::Plain(data.into()) }
+        if gzip { Frame::Compressed(Segment::new(&data, Effort::of(data.len()))) } else { Frame::Plain(data.into()) }
+    }
+
+    /// Encodes a part of a list.
+    pub(crate) fn of_list(data: &[u8], gzip: bool) -> Frame {
+        if gzip {
+            Frame::Compressed(Segment::new(data, Effort::Less))
+        } else {
+            Frame::Plain(Bytes::copy_from_slice(data))
+        }
     }
 }
 
@@ -160,7 +169,7 @@ impl History {
     }
 
     pub(crate) fn push(&mut self, from: u64, to: u64, is_whole: bool, changes: Vec<Change>, at: Instant) {
-        holds(from <= to && !changes.is_empty(), "a tick leads from one version to a later one");
+        holds(from <= to && (is_whole || !changes.is_empty()), "a tick leads from one version to a later one");
         holds(self.ticks.back().is_none_or(|last| last.to <= from), "a tick begins where the last one ended, or later");
         holds(self.start <= from, "a subscriber can continue before each tick");
         let tick = Tick { from, to, is_whole, at, changes, frames: Vec::new() };

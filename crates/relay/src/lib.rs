@@ -26,6 +26,7 @@ mod cursor;
 mod encode;
 mod gzip;
 mod history;
+mod initial;
 mod object;
 mod relay;
 mod request;
@@ -40,7 +41,9 @@ mod tests;
 pub mod token;
 mod wire;
 
-pub use collection::{BOOKMARK_INTERVAL, FRESH, GATHER, GATHER_UNDER_LOAD, LIST_SHARED, LISTS_KEPT_MAX};
+pub use collection::{
+    BOOKMARK_INTERVAL, FRESH, GATHER, GATHER_MAX, GATHER_PER_SUBSCRIBER, LIST_SHARED, LISTS_KEPT_MAX,
+};
 pub use cursor::{BEHIND_MAX, Cursor, INITIAL_MAX, Next};
 pub use encode::{Encoding, EventType, Form};
 pub use history::{HISTORY_AGE_MAX, HISTORY_BYTES_MAX};

@@ -143,6 +143,11 @@ impl Relay {
         self.collections.iter().map(state).collect()
     }
 
+    /// Records the number of subscribers of a kind. The more there are, the more changes a tick gathers.
+    pub fn note_subscribers(&mut self, kind: Kind, subscribers: usize) {
+        self.with(kind, |of| of.subscribers = subscribers);
+    }
+
     /// Returns when [`Relay::advance`] has something to do.
     #[must_use]
     pub fn due(&self) -> Option<Instant> {
@@ -232,9 +237,9 @@ fn variant(request: &Request) -> Variant {
 
 fn start(of: &mut Collection, watch: &Watch, variant: &Variant, min: u64, now: Instant) -> Start {
     if watch.sends_objects {
-        let (version, frame) = of.initial(variant, watch.marks_end, min, now);
+        let (version, initial) = of.initial(variant, watch.marks_end, min, now);
         let tick = of.history.find(version).unwrap_or_else(|| of.history.end());
-        return Start { tick, after: version, initial: Some(frame), refusal: None };
+        return Start { tick, after: version, initial: Some(initial), refusal: None };
     }
     let after = if let At::NotOlderThan(version) = watch.at { version } else { of.version };
     let found = of.history.find(after);

@@ -284,7 +284,39 @@ fn simulate(seed: u64, steps: u32) {
     }
 }
 
+/// Number of schedules in the usual test. The long one takes its seeds from the environment.
+const SCHEDULES: u64 = 150;
+/// Number of steps of a schedule.
+const STEPS: u32 = 1500;
+
+/// Prints the seed of a schedule that fails.
+struct Seed(u64);
+
+impl Drop for Seed {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("seed {}", self.0);
+        }
+    }
+}
+
+fn check_schedules(seeds: core::ops::RangeInclusive<u64>) {
+    for seed in seeds {
+        let _seed = Seed(seed);
+        simulate(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15), STEPS);
+    }
+}
+
 #[test]
 fn what_a_subscriber_has_applied_is_the_state_at_its_version() {
-    (1..=150_u64).for_each(|seed| simulate(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15), 1500));
+    check_schedules(1..=SCHEDULES);
+}
+
+#[test]
+#[ignore = "the long form of the test above, which `cargo xtask schedules` runs"]
+#[allow(clippy::disallowed_methods, reason = "a test that is run by hand")]
+fn many_schedules() {
+    let number = |name| std::env::var(name).ok().and_then(|number| number.parse().ok());
+    let from = number("SCHEDULES_FROM").unwrap_or(SCHEDULES + 1);
+    check_schedules(from..=from + number("SCHEDULES").unwrap_or(SCHEDULES).max(1) - 1);
 }

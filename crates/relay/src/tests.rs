@@ -131,6 +131,42 @@ fn gathers_changes_but_not_the_first_one() {
 }
 
 #[test]
+fn gathers_for_longer_with_more_subscribers() {
+    for (subscribers, millis) in [(0, 20), (100, 23), (1000, 50), (100_000, 50)] {
+        let mut relay = relay();
+        relay.note_subscribers(Kind::Service, subscribers);
+        for version in [11, 12] {
+            relay.apply(Kind::Service, EventType::Modified, &service("a", version), at(100)).unwrap();
+            relay.advance(at(100));
+        }
+        assert_eq!(relay.due(), Some(at(100 + millis)), "{subscribers} subscribers");
+    }
+}
+
+#[test]
+fn initial_events_have_parts_that_subscribers_share() {
+    let mut relay = Relay::new(&[Kind::Service]);
+    relay.begin_list(Kind::Service);
+    (1..=20).for_each(|version| {
+        relay.add_to_list(Kind::Service, &service(&format!("s{version:02}"), version)).unwrap();
+    });
+    relay.end_list(Kind::Service, 20, at(0));
+    let mut subscribers = [0, 1].map(|_| relay.watch(&json_request(STREAM), at(1)).unwrap());
+    relay.apply(Kind::Service, EventType::Modified, &service("s20", 21), at(1)).unwrap();
+    let parts = subscribers.each_mut().map(|cursor| {
+        let parts = core::iter::from_fn(|| match relay.next(cursor, at(1)) {
+            Next::Data(bytes) => Some(bytes),
+            _ => None,
+        });
+        parts.collect::<Vec<_>>()
+    });
+    let [first, second] = &parts;
+    assert!(first.len() > 3 && first.iter().zip(second).all(|(first, second)| first.as_ptr() == second.as_ptr()));
+    let all = events(&first.concat());
+    assert_eq!((all.len(), all[19].as_str(), all[20].as_str()), (21, "ADDED s20 20", "END 20"));
+}
+
+#[test]
 fn continues_from_any_version_of_the_history() {
     let mut relay = relay();
     (11..16)
@@ -208,6 +244,21 @@ fn a_list_after_a_gap_becomes_one_tick_with_the_deletions_first() {
     // A subscriber between the two versions cannot continue: the list does not say what was deleted when.
     let mut between = relay.watch(&json_request("watch=1&resourceVersion=15"), at(1)).unwrap();
     assert_eq!(next_events(&mut relay, &mut between, 1), ["410 too old resource version: 15 (10)"]);
+}
+
+#[test]
+fn a_list_without_a_difference_after_a_gap_does_not_hide_the_gap() {
+    let mut relay = relay();
+    relay.begin_list(Kind::Service);
+    relay.add_to_list(Kind::Service, &service("a", 5)).unwrap();
+    relay.add_to_list(Kind::Service, &service("b", 7)).unwrap();
+    relay.end_list(Kind::Service, 20, at(1));
+    // An object of version 12 may have been deleted at 18.
+    for (version, expected) in [(10, None), (15, Some("410 too old resource version: 15 (10)")), (20, None)] {
+        let mut cursor = relay.watch(&json_request(&format!("watch=1&resourceVersion={version}")), at(1)).unwrap();
+        let expected: Vec<String> = expected.map(str::to_owned).into_iter().collect();
+        assert_eq!(next_events(&mut relay, &mut cursor, 1), expected, "{version}");
+    }
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Measurements and the replay of recorded answers: `cargo xtask bench` and `cargo xtask replay`.
+//! Measurements and the replay of recorded answers: `cargo xtask bench`, `cargo xtask swarm` and `cargo xtask replay`.
 #![allow(clippy::disallowed_methods, reason = "this program reads files and runs other programs")]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command prints its result")]
 
@@ -12,6 +12,8 @@ use clap::{Arg, Command};
 fn main() -> ExitCode {
     let done = match command().get_matches().subcommand() {
         Some(("bench", options)) => bench::run(options),
+        Some(("swarm", options)) => bench::swarm::run(options),
+        Some(("informers", options)) => bench::swarm::informers::run(options),
         Some(("replay", options)) => replay::run(options),
         Some(("respond", options)) => bench::respond(options),
         Some(("load", options)) => bench::load(options),
@@ -28,6 +30,8 @@ fn command() -> Command {
         .about("Measurements, and the replay of recorded answers")
         .subcommand_required(true)
         .subcommand(bench::command())
+        .subcommand(bench::swarm::command())
+        .subcommand(bench::swarm::informers::command())
         .subcommand(replay::command())
         .subcommand(Command::new("respond").hide(true).arg(Arg::new("kind").required(true)))
         .subcommand(

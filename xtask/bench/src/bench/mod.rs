@@ -7,15 +7,19 @@
 //! [`costs`]. `bench transports` measures the encrypted transports beside CoreDNS, see [`transports`].
 
 mod asker;
+mod certificates;
 mod cluster;
 mod costs;
 mod findings;
+mod frames;
 mod load;
 mod processes;
 mod queries;
 mod report;
 mod responders;
 mod scale;
+pub(crate) mod swarm;
+mod tls;
 mod transports;
 
 use std::path::{Path, PathBuf};
@@ -215,13 +219,13 @@ impl Drop for Corefile {
 pub(crate) struct Folder(PathBuf);
 
 impl Folder {
-    fn make(name: &str) -> Result<Folder, Failed> {
+    pub(crate) fn make(name: &str) -> Result<Folder, Failed> {
         let path = std::env::temp_dir().join(format!("portolan-bench-{}-{name}", std::process::id()));
         std::fs::create_dir_all(&path).map_err(|error| format!("{}: {error}", path.display()))?;
         Ok(Folder(path))
     }
 
-    fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.0
     }
 }

@@ -217,14 +217,16 @@ impl Hub {
         }
     }
 
-    /// Publishes the state for the metrics page.
+    /// Publishes the state for the metrics page, and tells the relay how many subscribers there are.
     pub(super) fn publish(&self) {
         let states: Vec<KindState> = self.relay.borrow().states(now());
         let mut counts: HashMap<Kind, usize> = HashMap::new();
         for one in self.subscribers.borrow().iter().filter_map(Weak::upgrade) {
             *counts.entry(one.cursor.borrow().kind()).or_default() += 1;
         }
-        self.meter.publish(&states, |kind| counts.get(&kind).copied().unwrap_or_default());
+        let count = |kind| counts.get(&kind).copied().unwrap_or_default();
+        states.iter().for_each(|state| self.relay.borrow_mut().note_subscribers(state.kind, count(state.kind)));
+        self.meter.publish(&states, count);
     }
 
     /// Returns true if the relay serves.

@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use http_body_util::Full;
@@ -24,6 +24,7 @@ use process::http_listener::{Evictions, Gate};
 use process::http_server;
 use relay::{Encoding, Headers, Next, PROFILE_HEADER, Refusal, Request};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::task::yield_now;
 use tokio::time::{Sleep, sleep, sleep_until};
 use transport::MonotonicClock;
 use transport::grpc::LocalExecutor;
@@ -167,8 +168,8 @@ impl Server {
         drop(relay);
         let ends = MonotonicClock::tokio_instant(cursor.ends());
         let subscriber = self.hub.subscribe(cursor, peer).ok_or_else(|| self.too_many())?;
-        let end = Box::pin(sleep_until(ends));
-        Ok(AnswerBody::Watch(WatchBody { hub: Rc::clone(&self.hub), subscriber, end, slot: None, registered: None }))
+        let (hub, end) = (Rc::clone(&self.hub), Box::pin(sleep_until(ends)));
+        Ok(AnswerBody::Watch(WatchBody { hub, subscriber, end, slot: None, pause: None, registered: None }))
     }
 
     fn list_slot(&self) -> Result<ListSlot, Refusal> {
@@ -254,6 +255,9 @@ pub(super) struct WatchBody {
     end: Pin<Box<Sleep>>,
     /// Slot of the initial events.
     slot: Option<ListSlot>,
+    /// Pause before the next part of the initial events. Each may take a millisecond to encode, and there may be many:
+    /// changes for other subscribers go first.
+    pause: Option<Pin<Box<dyn Future<Output = ()>>>>,
     registered: Option<Registered>,
 }
 
@@ -280,10 +284,16 @@ impl AnswerBody {
 
 impl WatchBody {
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        if let Some(pause) = &mut self.pause {
+            ready!(pause.as_mut().poll(context));
+            self.pause = None;
+        }
         let mut cursor = self.subscriber.cursor.borrow_mut();
         let next = self.hub.relay.borrow_mut().next(&mut cursor, now());
         if cursor.has_initial() {
             self.slot = None;
+        } else {
+            self.pause = Some(Box::pin(yield_now()));
         }
         match next {
             Next::Data(bytes) => Poll::Ready(Some(bytes)),

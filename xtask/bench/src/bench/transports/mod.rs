@@ -20,14 +20,13 @@ use std::time::Duration;
 use clap::ArgMatches;
 
 use self::rows::Row;
-use self::site::{Certificates, Site};
+use self::site::Site;
 use self::table::{Measured, Table};
 use self::turn::Turn;
+use super::certificates::Certificates;
 use super::processes;
 use xtask::{Failed, results};
 
-/// Name in the certificate of the servers.
-const SERVER_NAME: &str = "dns.example.org";
 /// Number of rounds.
 const ROUNDS: usize = 5;
 

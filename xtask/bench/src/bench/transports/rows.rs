@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
+use super::super::certificates::{AUTHORITY, Certificates};
 use super::super::queries;
+use super::ROUNDS;
 use super::client::{Job, Order, Transport};
 use super::idle;
-use super::site::{Certificates, Site};
+use super::site::Site;
 use super::turn::{self, Turn};
 pub(crate) use super::work::Work;
-use super::{ROUNDS, site};
 use xtask::Failed;
 
 /// Row of the table.
@@ -134,7 +135,7 @@ impl Work {
             job,
             transport,
             ports: site.ports_of(transport),
-            ca: certificates.path(site::AUTHORITY),
+            ca: certificates.path(AUTHORITY),
             connections,
             in_flight,
             group: group.map(str::to_owned),

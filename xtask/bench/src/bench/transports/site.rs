@@ -1,61 +1,20 @@
 //! Servers under measurement, with their Corefile, certificate and upstream.
 
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Stdio;
 
-use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
-
+use super::super::Corefile;
+use super::super::certificates::{AUTHORITY, CERTIFICATE, Certificates, KEY, SERVER_NAME};
 use super::super::processes::{LOAD_CPU, Pinned, SERVER_CPU};
-use super::super::{Corefile, Folder};
-use super::SERVER_NAME;
 use super::client::Transport;
 use super::work::Work;
 use xtask::{Failed, server};
 
-/// File of the authority's certificate.
-pub(crate) const AUTHORITY: &str = "ca.pem";
-const CERTIFICATE: &str = "cert.pem";
-const KEY: &str = "key.pem";
 /// Listeners for idle connections. CoreDNS limits connections for each listener.
 const IDLE_LISTENERS: usize = 4;
 /// Schemes of keys in a Corefile beside `dns`.
 const SCHEMES: [&str; 4] = ["tls", "https", "https3", "quic"];
-
-/// Certificate of the servers with a P-256 key, and its authority.
-pub(crate) struct Certificates {
-    folder: Folder,
-}
-
-impl Certificates {
-    pub(crate) fn make() -> Result<Certificates, Failed> {
-        let folder = Folder::make("certificates")?;
-        let write = |name: &str, text: String| {
-            std::fs::write(folder.path().join(name), text).map_err(|error| format!("{name}: {error}"))
-        };
-        for (name, text) in pem_files().map_err(|error| format!("cannot make a certificate: {error}"))? {
-            write(name, text)?;
-        }
-        Ok(Certificates { folder })
-    }
-
-    pub(crate) fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
-    }
-}
-
-fn pem_files() -> Result<[(&'static str, String); 3], rcgen::Error> {
-    let mut params = CertificateParams::default();
-    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    params.distinguished_name.push(DnType::CommonName, "benchmark");
-    // Keys are P-256 unless another algorithm is given.
-    let key = KeyPair::generate()?;
-    let authority = params.self_signed(&key)?.pem();
-    let issuer = Issuer::new(params, key);
-    let key = KeyPair::generate()?;
-    let certificate = CertificateParams::new([SERVER_NAME.to_owned()])?.signed_by(&key, &issuer)?.pem();
-    Ok([(AUTHORITY, authority), (CERTIFICATE, certificate), (KEY, key.serialize_pem())])
-}
 
 /// Running server.
 pub(crate) struct Site {
@@ -167,15 +126,5 @@ mod tests {
         let text = corefile(&[("tls", 853), ("tls", 854), ("quic", 853)], "whoami\n");
         let expected = "dns://.:{PORT} tls://.:853 tls://.:854 quic://.:853 {\nbind 127.0.0.1\nwhoami\n}\n";
         assert_eq!(text, expected);
-    }
-
-    #[test]
-    fn certificates_are_files_until_they_are_dropped() {
-        let paths = Certificates::make().map(|certificates| {
-            let paths = [AUTHORITY, CERTIFICATE, KEY].map(|name| certificates.path(name));
-            assert!(paths.iter().all(|path| path.exists()));
-            paths
-        });
-        assert_eq!(paths.map(|paths| paths.iter().any(|path| path.exists())), Ok(false));
     }
 }

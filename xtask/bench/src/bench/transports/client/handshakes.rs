@@ -9,12 +9,13 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio_rustls::TlsConnector;
 
+use super::super::super::tls;
 use super::dns::Dns;
+use super::measure;
 use super::order::Order;
 use super::protocol::Plan;
 use super::stream;
 use super::tally::Tally;
-use super::{measure, tls};
 use xtask::Failed;
 
 /// Opens connections with full handshakes, several at the same time, asks one query over each and closes it.

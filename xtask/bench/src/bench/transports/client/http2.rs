@@ -5,29 +5,14 @@
 
 use std::collections::HashMap;
 
+use super::super::super::frames::{
+    ACK, DATA, END_HEADERS, END_STREAM, Frame, GOAWAY, HEADERS, INITIAL_WINDOW, PING, RST_STREAM, SETTINGS,
+    WINDOW_UPDATE, has_status_200, number, put_frame, put_start, split,
+};
 use super::protocol::{Protocol, Taken};
 use super::question;
 use super::tally::Tally;
 use xtask::Failed;
-
-const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-const DATA: u8 = 0;
-const HEADERS: u8 = 1;
-const RST_STREAM: u8 = 3;
-const SETTINGS: u8 = 4;
-const PING: u8 = 6;
-const GOAWAY: u8 = 7;
-const WINDOW_UPDATE: u8 = 8;
-/// Flag of SETTINGS and PING. On HEADERS and DATA the same bit is END_STREAM.
-const ACK: u8 = 1;
-const END_STREAM: u8 = 1;
-const END_HEADERS: u8 = 4;
-/// Flow control window of a connection in both directions before it is changed.
-const INITIAL_WINDOW: u32 = 65_535;
-/// Largest flow control window. A measurement does not use it up.
-const WINDOW_MAX: u32 = (1 << 31) - 1;
-/// `:status: 200`, entry 8 of the static table (RFC 7541 appendix A).
-const STATUS_200: u8 = 0x88;
 
 /// Client of one connection.
 pub(crate) struct Http2 {
@@ -37,13 +22,6 @@ pub(crate) struct Http2 {
     window: u32,
     /// Responses that are not complete, by stream.
     responses: HashMap<u32, Vec<u8>>,
-}
-
-struct Frame<'a> {
-    kind: u8,
-    flags: u8,
-    stream: u32,
-    payload: &'a [u8],
 }
 
 impl Http2 {
@@ -76,10 +54,7 @@ impl Http2 {
 
 impl Protocol for Http2 {
     fn start(&mut self, out: &mut Vec<u8>) {
-        out.extend_from_slice(PREFACE);
-        // SETTINGS_ENABLE_PUSH: 0.
-        put_frame(out, SETTINGS, 0, 0, &[0, 2, 0, 0, 0, 0]);
-        put_frame(out, WINDOW_UPDATE, 0, 0, &(WINDOW_MAX - INITIAL_WINDOW).to_be_bytes());
+        put_start(out, INITIAL_WINDOW);
     }
 
     fn ask(&mut self, out: &mut Vec<u8>) -> bool {
@@ -129,35 +104,9 @@ fn first_fields(length: usize) -> Vec<u8> {
 /// The same fields in the following requests. The dynamic table begins at 62 with the entry that was added last.
 const LATER_FIELDS: [u8; 7] = [0x83, 0x87, 0x80 | 66, 0x80 | 65, 0x80 | 64, 0x80 | 63, 0x80 | 62];
 
-/// Returns true if the header fields begin with the status 200. Changes of the table size may precede it.
-fn has_status_200(fields: &[u8]) -> bool {
-    fields.iter().find(|byte| **byte & 0xe0 != 0x20) == Some(&STATUS_200)
-}
-
-/// Returns the number that a payload begins with.
-fn number(payload: &[u8]) -> u32 {
-    payload.first_chunk().map_or(0, |bytes| u32::from_be_bytes(*bytes))
-}
-
-fn put_frame(out: &mut Vec<u8>, kind: u8, flags: u8, stream: u32, payload: &[u8]) {
-    // All payloads are short.
-    let length = u32::try_from(payload.len()).unwrap_or(0).to_be_bytes();
-    out.extend_from_slice(&length[1..]);
-    out.extend_from_slice(&[kind, flags]);
-    out.extend_from_slice(&stream.to_be_bytes());
-    out.extend_from_slice(payload);
-}
-
-/// Splits off the first frame, if it is complete.
-fn split(input: &[u8]) -> Option<(Frame<'_>, &[u8])> {
-    let ([a, b, c, kind, flags, s0, s1, s2, s3], rest) = input.split_first_chunk::<9>()?;
-    let length = u32::from_be_bytes([0, *a, *b, *c]);
-    let (payload, rest) = rest.split_at_checked(usize::try_from(length).ok()?)?;
-    Some((Frame { kind: *kind, flags: *flags, stream: u32::from_be_bytes([*s0, *s1, *s2, *s3]), payload }, rest))
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::super::super::frames::STATUS_200;
     use super::*;
 
     fn response(stream: u32, fields: &[u8]) -> Vec<u8> {

@@ -14,7 +14,6 @@ mod question;
 mod quic;
 mod stream;
 mod tally;
-mod tls;
 
 use std::io::Read;
 use std::rc::Rc;
@@ -28,6 +27,7 @@ pub(crate) use self::order::{Job, Order, Transport};
 use self::protocol::Plan;
 use self::tally::Tally;
 use super::super::processes::cpu_of;
+use super::super::tls;
 use xtask::Failed;
 
 /// Time between the start of a load and the measurement, in which connections are opened and buffers grow.

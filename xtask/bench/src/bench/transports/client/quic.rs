@@ -14,7 +14,7 @@ use quinn_proto::{
 };
 use tokio::net::UdpSocket;
 
-use super::super::SERVER_NAME;
+use super::super::super::certificates::SERVER_NAME;
 use super::dns;
 use super::protocol::Plan;
 use super::question;

@@ -5,13 +5,13 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
+use super::super::super::tls;
 use super::dns::Dns;
 use super::http1::Http1;
 use super::http2::Http2;
 use super::order::Transport;
 use super::protocol::{Plan, Protocol};
 use super::tally::Tally;
-use super::tls;
 use xtask::Failed;
 
 /// Bytes that are read at once.

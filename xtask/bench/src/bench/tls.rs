@@ -8,7 +8,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 
-use super::super::SERVER_NAME;
+use super::certificates::SERVER_NAME;
 use xtask::Failed;
 
 /// Returns the configuration of a client that trusts `ca`, offers this protocol if any, and for the key exchange only
