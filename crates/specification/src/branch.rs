@@ -51,7 +51,7 @@ branches! {
     TooLong: "RFC 6672 §2.2", "The substituted name is too long";
     AliasOut: "RFC 1034 §4.3.2 step 3a", "The target of an alias is in no zone of the server";
     AliasLoop: "RFC 1034 §3.6.2", "A chain of aliases comes back to a name of the chain";
-    AliasLong: "RFC 1034 §3.6.2", "A chain of aliases is longer than every server needs to follow";
+    AliasGrows: "RFC 1034 §3.6.2", "A DNAME makes names of a chain longer without an end";
 }
 
 impl fmt::Display for Branch {

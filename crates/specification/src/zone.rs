@@ -8,9 +8,6 @@ use crate::record::{Data, Question, Record, Type, is_within, parent, wire_len};
 
 /// Maximum length of a name in bytes (RFC 1035 §3.1).
 const NAME_MAX: usize = 255;
-/// Number of aliases that every server is expected to follow. No standard has a number; eight is the least of the
-/// servers that were compared.
-const ALIASES_MIN: usize = 8;
 
 /// Zone: its origin, and its records in any order, with SOA and NS at the origin.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,6 +44,7 @@ pub fn answer(zone: &Zone, question: &Question) -> (Answer, Vec<Branch>) {
         zone,
         qtype: question.qtype,
         names: vec![name],
+        renames: Vec::new(),
         answer: Answer::new(),
         branches: Vec::new(),
         is_strict: true,
@@ -65,6 +63,8 @@ struct Walk<'z> {
     qtype: Type,
     /// QNAME, and the targets of the aliases that were followed.
     names: Vec<String>,
+    /// Owners of DNAME records that were applied, and the length of the name each time.
+    renames: Vec<(String, usize)>,
     answer: Answer,
     branches: Vec<Branch>,
     /// False if what follows is permitted and not required.
@@ -99,13 +99,6 @@ impl Walk<'_> {
             // RFC 1034 §3.6.2: a loop is signalled as an error. No code is named, and no end of the chain.
             self.reach(Branch::AliasLoop);
             self.end_openly();
-            return false;
-        }
-        if self.names.len() > ALIASES_MIN {
-            self.reach(Branch::AliasLong);
-            self.end_openly();
-            self.answer.allow(Rcode::YxDomain);
-            self.answer.is_open = true;
             return false;
         }
         self.names.push(target);
@@ -269,6 +262,15 @@ impl Walk<'_> {
             self.end(Rcode::YxDomain, Authority::Open);
             return None;
         }
+        if self.renames.iter().any(|(before, length)| before == owner && *length < name.len()) {
+            // RFC 1034 §3.6.2: an error, as a loop. The chain ends somewhere, at the latest with YXDOMAIN.
+            self.reach(Branch::AliasGrows);
+            self.end_openly();
+            self.answer.allow(Rcode::YxDomain);
+            self.answer.is_open = true;
+            return None;
+        }
+        self.renames.push((owner.to_owned(), name.len()));
         self.add(Record::new(name, Data::Cname(renamed.clone())));
         if matches!(self.qtype, Type::Cname | Type::Any) && self.is_strict {
             // RFC 1034 §4.3.2 step 3a does not follow the alias, RFC 6672 §3.2 goes back to step 1: both are right.

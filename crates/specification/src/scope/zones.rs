@@ -58,7 +58,7 @@ const LONG: &str = "lllllllllllllllllllllllllllllllllllllllllllllllllllllllllll.
 
 /// Names that are asked in each zone: levels of the tree, neighbours, names that wildcards match, other letters.
 const NAMES: &[&str] = &[
-    "@", "a", "b", "b.a", "c.b.a", "x", "x.a", "x.b", "y.x", "y.x.a", "x.b.a", "*", "*.a", "b.*", "x.*", "A", "X.A", "B.a",
+    "@", "a", "b", "b.a", "c.b.a", "x", "x.a", "x.b", "y.x", "y.x.a", "x.b.a", "x.a.a", "*", "*.a", "b.*", "x.*", "A", "X.A", "B.a",
     "longer-label.a", "out.invalid.",
 ];
 
