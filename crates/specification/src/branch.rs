@@ -52,6 +52,29 @@ branches! {
     AliasOut: "RFC 1034 §4.3.2 step 3a", "The target of an alias is in no zone of the server";
     AliasLoop: "RFC 1034 §3.6.2", "A chain of aliases comes back to a name of the chain";
     AliasGrows: "RFC 1034 §3.6.2", "A DNAME makes names of a chain longer without an end";
+    // Records of a cluster, and answers from them. KDNS is the Kubernetes DNS specification 1.1.0.
+    OtherCase: "KDNS §2.1, RFC 4343 §3", "The question has other letters than the objects";
+    SchemaVersion: "KDNS §2.2", "The version of the schema";
+    ServiceA: "KDNS §2.3.1", "An IPv4 address of a Service";
+    ServiceAaaa: "KDNS §2.3.1", "An IPv6 address of a Service";
+    ServiceSrv: "KDNS §2.3.2", "A named port of a Service with a cluster IP";
+    ServiceUnnamedPort: "KDNS §2.3.2", "A port of a Service with a cluster IP that has no name has no SRV record";
+    ServicePtr: "KDNS §2.3.3", "The name of an IPv4 cluster IP";
+    ServicePtr6: "KDNS §2.3.3", "The name of an IPv6 cluster IP";
+    HeadlessA: "KDNS §2.4.1", "An IPv4 address of a ready endpoint, under the name of the Service";
+    HeadlessAaaa: "KDNS §2.4.1", "An IPv6 address of a ready endpoint, under the name of the Service";
+    HeadlessNotReady: "KDNS §2.1", "An endpoint that is not ready has no records";
+    HeadlessNoneReady: "KDNS §2.4.1", "A headless Service without ready endpoints does not exist";
+    HostnameGiven: "KDNS §2.1, §2.4.1", "The host name of an endpoint is that of the object";
+    HostnameAssigned: "KDNS §2.1, §2.4.1", "The host name of an endpoint is assigned by the system";
+    HeadlessSrv: "KDNS §2.4.2", "A named port of an endpoint";
+    HeadlessUnnamedPort: "KDNS §2.4.2", "A port of an endpoint that has no name has no SRV record";
+    EndpointPtr: "KDNS §2.4.3", "The name of an IPv4 address of an endpoint";
+    EndpointPtr6: "KDNS §2.4.3", "The name of an IPv6 address of an endpoint";
+    ExternalName: "KDNS §2.5", "The alias of a Service of type ExternalName";
+    PodName: "KDNS 1.0.1 §2.6", "The address of a Pod, which is in its name";
+    ExtraRecord: "KDNS §3", "Further records are permitted at the name";
+    ExtraName: "KDNS §3", "The name need not exist, and may";
 }
 
 impl fmt::Display for Branch {

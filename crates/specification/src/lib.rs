@@ -8,6 +8,7 @@
 
 pub mod answer;
 mod branch;
+pub mod cluster;
 pub mod compare;
 pub mod message;
 pub mod record;

@@ -9,7 +9,17 @@
 //! ~~~
 //!
 //! Names without a dot at their end are relative to the origin of the zone, which is `@`; give each zone an origin of
-//! its own. Each zone also has an SOA record and the NS record `@ NS ns.invalid.`. A line of a question has four parts:
+//! its own. Each zone also has an SOA record and the NS record `@ NS ns.invalid.`. The parts of a line of a question are below.
+//!
+//! A block of a cluster has a line for each namespace and each Service in place of the records, and absolute names:
+//!
+//! ~~~ txt
+//! cluster
+//! namespace n0
+//! service s.n0 headless ports http/tcp/80 endpoints 10.0.0.5/ready/a
+//! ~~~
+//!
+//! Its zones are `cluster.local.`, `in-addr.arpa.` and `ip6.arpa.`. The parts of a line of a question are:
 //!
 //! 1. QNAME and QTYPE.
 //! 2. Response codes, one of which is right, and `aa`, `noaa` or nothing if both are right.
@@ -22,22 +32,60 @@
 use std::fmt::Write as _;
 
 use crate::answer::{Answer, Authority};
+use crate::cluster::{Cluster, Endpoint, Kind, Port, Service, State};
 use crate::record::{Data, Record, is_within};
 use crate::scope::{Block, Case, ORIGIN};
+use crate::zone::Zone;
 
 /// Returns the text of a block.
 #[must_use]
 pub fn block(block: &Block) -> String {
-    let mut text = String::from("zone\n");
-    for record in block.zone.records.iter().filter(|record| !is_given(record)) {
-        text.push_str(&relative_record(record));
-        text.push('\n');
-    }
-    for case in &block.cases {
-        text.push_str(&line(case));
-        text.push('\n');
-    }
-    text
+    let lines = block.cases.iter().map(case);
+    zone(&block.zone) + &lines.collect::<String>()
+}
+
+/// Returns the lines of a zone.
+#[must_use]
+pub fn zone(zone: &Zone) -> String {
+    let records = zone.records.iter().filter(|record| !is_given(record));
+    let lines = records.map(|record| format!("{}\n", relative_record(record)));
+    format!("zone\n{}", lines.collect::<String>())
+}
+
+/// Returns the lines of a cluster.
+#[must_use]
+pub fn cluster(cluster: &Cluster) -> String {
+    let namespaces = cluster.namespaces.iter().map(|name| format!("namespace {name}\n"));
+    let services = cluster.services.iter().map(service);
+    format!("cluster\n{}", namespaces.chain(services).collect::<String>())
+}
+
+fn service(service: &Service) -> String {
+    let kind = match &service.kind {
+        Kind::ClusterIp(addresses) => {
+            let addresses: Vec<String> = addresses.iter().map(ToString::to_string).collect();
+            format!("cluster-ip {}", addresses.join(" "))
+        }
+        Kind::Headless => "headless".to_owned(),
+        Kind::ExternalName(target) => format!("external-name {target}"),
+    };
+    let ports: String = service.ports.iter().map(port).collect();
+    let endpoints: String = service.endpoints.iter().map(endpoint).collect();
+    format!("service {}.{} {kind} ports{ports} endpoints{endpoints}\n", service.name, service.namespace)
+}
+
+fn port(Port { name, protocol, number }: &Port) -> String {
+    format!(" {name}/{protocol}/{number}")
+}
+
+fn endpoint(Endpoint { address, hostname, state }: &Endpoint) -> String {
+    let state = match state {
+        State::Ready => "ready",
+        State::Unknown => "unknown",
+        State::NotReady => "not-ready",
+        State::Terminating => "terminating",
+    };
+    format!(" {address}/{state}/{}", hostname.unwrap_or_default())
 }
 
 /// Returns true for the records that each zone has.
@@ -45,7 +93,9 @@ fn is_given(record: &Record) -> bool {
     record.owner == ORIGIN && matches!(record.data, Data::Soa | Data::Ns(_))
 }
 
-fn line(case: &Case) -> String {
+/// Returns the line of a case.
+#[must_use]
+pub fn case(case: &Case) -> String {
     let Case { question, answer, .. } = case;
     let rcodes: Vec<&str> = answer.rcodes.iter().map(|rcode| rcode.name()).collect();
     let flag = answer.authoritative.map_or("", |is_set| if is_set { " aa" } else { " noaa" });
@@ -57,7 +107,7 @@ fn line(case: &Case) -> String {
     parts.push(if answer.is_open { "...".to_owned() } else { String::new() });
     parts.retain(|part| !part.is_empty());
     let _ = write!(text, " {}: {}", parts.join(" "), authority(answer));
-    text.trim_end().to_owned()
+    format!("{}\n", text.trim_end())
 }
 
 fn authority(answer: &Answer) -> String {

@@ -10,7 +10,7 @@ use crate::record::{Data, Question, Record, Type, is_within, parent, wire_len};
 const NAME_MAX: usize = 255;
 
 /// Zone: its origin, and its records in any order, with SOA and NS at the origin.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Zone {
     /// Name of the apex.
     pub origin: String,

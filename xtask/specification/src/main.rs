@@ -5,6 +5,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command prints its result")]
 
 mod ask;
+mod clusters;
 mod programs;
 mod report;
 mod zones;
@@ -13,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use clusters::Numbered;
 use programs::{Folder, Kind};
 use xtask::Failed;
 
@@ -78,23 +80,42 @@ fn parse_server(text: &str) -> Result<Server, String> {
 fn run(options: &ArgMatches) -> Result<(), Failed> {
     let records = options.get_one("records").copied().unwrap_or_default();
     let examples = options.get_one("show").copied().unwrap_or_default();
-    let blocks = specification::scope::zones(records);
+    let blocks = zones::with_origins(&specification::scope::zones(records));
+    let clusters = clusters::all();
     if let Some(path) = options.get_one::<PathBuf>("write") {
-        let text: String = blocks.iter().map(specification::text::block).collect();
-        return std::fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()));
+        return write_cases(path, records, &clusters);
     }
     let mut servers: Vec<Server> = options.get_many("server").into_iter().flatten().cloned().collect();
     if servers.is_empty() {
         servers.push(Server { kind: Kind::Portolan, binary: xtask::server::build("release")? });
     }
     let folder = Folder::new()?;
-    let blocks = zones::with_origins(&blocks);
     zones::write_all(&blocks, folder.path())?;
+    let api = clusters::start_api(&clusters, folder.path())?;
+    let (zones, in_clusters) = (zones::subjects(&blocks), clusters::subjects(&clusters));
     for server in &servers {
-        let verdicts = zones::test(server.kind, &server.binary, &blocks, folder.path())?;
-        report::print(server.kind.name(), &verdicts, examples);
+        let (name, started) = (server.kind.name(), (server.kind, server.binary.as_path()));
+        let program = zones::start(started, &blocks, folder.path())?;
+        report::print(name, "zones", &report::verdicts(program.address(), &zones)?, examples);
+        drop(program);
+        if server.kind.has_clusters() {
+            let program = clusters::start(started, &in_clusters, folder.path())?;
+            report::print(name, "clusters", &report::verdicts(program.address(), &in_clusters)?, examples);
+        }
     }
+    drop(api);
     Ok(())
+}
+
+/// Writes all cases as text.
+fn write_cases(path: &Path, records: usize, clusters: &[Numbered]) -> Result<(), Failed> {
+    let zones = specification::scope::zones(records);
+    let mut text: String = zones.iter().map(specification::text::block).collect();
+    for (cluster, cases) in clusters {
+        text.push_str(&specification::text::cluster(cluster));
+        text.extend(cases.iter().map(specification::text::case));
+    }
+    write(path, &text)
 }
 
 /// Writes a file, with its path in the error.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use specification::record::{Question, Type};
+use specification::record::Question;
 
 use crate::zones::file_name;
 use crate::{ask, write};
@@ -38,6 +38,29 @@ impl Kind {
         }
     }
 
+    /// Returns true for servers that know clusters.
+    pub(crate) const fn has_clusters(self) -> bool {
+        matches!(self, Kind::Portolan | Kind::CoreDns)
+    }
+
+    /// Returns the arguments before the path of the configuration.
+    const fn arguments(self) -> &'static [&'static str] {
+        match self {
+            Kind::Portolan | Kind::CoreDns => &["-conf"],
+            Kind::Knot => &["-c"],
+            Kind::Nsd => &["-d", "-c"],
+        }
+    }
+
+    /// Returns the configuration for the zone files of a folder.
+    pub(crate) fn zones(self, origins: &[&str], folder: &Path, port: u16) -> String {
+        match self {
+            Kind::Portolan | Kind::CoreDns => corefile(folder, port),
+            Kind::Knot => knot(origins, folder, port),
+            Kind::Nsd => nsd(origins, folder, port),
+        }
+    }
+
     pub(crate) fn named(name: &str) -> Option<Kind> {
         Kind::ALL.into_iter().find(|kind| kind.name() == name)
     }
@@ -57,35 +80,25 @@ impl Drop for Program {
 }
 
 impl Program {
-    /// Starts a server with the zones of a folder, and waits until it serves the last one.
-    pub(crate) fn start(kind: Kind, binary: &Path, origins: &[&str], folder: &Path) -> Result<Program, Failed> {
+    /// Starts a server with this configuration, and waits until it has an answer with records to a question.
+    pub(crate) fn start(
+        (kind, binary): (Kind, &Path),
+        configuration: impl FnOnce(u16) -> String,
+        probe: &Question,
+        folder: &Path,
+    ) -> Result<Program, Failed> {
         let port = free_port()?;
-        let text = match kind {
-            Kind::Portolan | Kind::CoreDns => corefile(folder, port),
-            Kind::Knot => knot(origins, folder, port),
-            Kind::Nsd => nsd(origins, folder, port),
-        };
-        let configuration = folder.join(format!("{}.conf", kind.name()));
-        write(&configuration, &text)?;
-        let mut command = Command::new(binary);
-        match kind {
-            Kind::Portolan | Kind::CoreDns => command.arg("-conf"),
-            Kind::Knot => command.arg("-c"),
-            Kind::Nsd => command.args(["-d", "-c"]),
-        };
-        command.arg(&configuration);
-        Program::spawn(kind, command, origins, (folder, port))
-    }
-
-    fn spawn(kind: Kind, mut command: Command, origins: &[&str], (folder, port): (&Path, u16)) -> Result<Program, Failed> {
+        let file = folder.join(format!("{}.conf", kind.name()));
+        write(&file, &configuration(port))?;
         let log = folder.join(format!("{}.log", kind.name()));
         let output = File::create(&log).map_err(|error| error.to_string())?;
+        let mut command = Command::new(binary);
+        command.args(kind.arguments()).arg(&file);
         command.stdin(Stdio::null()).stderr(output.try_clone().map_err(|error| error.to_string())?).stdout(output);
         let child = command.spawn().map_err(|error| format!("`{}` cannot be started: {error}", kind.name()))?;
         let program = Program { child, port };
         let start = Instant::now();
-        let last = Question { name: (*origins.last().unwrap_or(&".")).to_owned(), qtype: Type::Soa };
-        while !program.serves(&last)? {
+        while !program.serves(probe)? {
             if start.elapsed() > START_TIMEOUT {
                 let log = std::fs::read_to_string(&log).unwrap_or_default();
                 return Err(format!("`{}` does not serve its zones:\n{log}", kind.name()));

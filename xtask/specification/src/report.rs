@@ -2,18 +2,48 @@
 
 use std::collections::BTreeMap;
 
+use std::net::SocketAddr;
+
+use specification::compare::differences;
 use specification::message::Response;
-use specification::scope::{Block, Case};
+use specification::scope::Case;
 use specification::text;
 
+use crate::ask;
+use xtask::Failed;
+
+/// Zone or cluster with its cases.
+pub(crate) struct Subject {
+    /// Text of the zone or the cluster.
+    pub(crate) setting: String,
+    pub(crate) cases: Vec<Case>,
+}
+
 /// Verdict on a case.
-pub(crate) struct Verdict<'b> {
-    pub(crate) block: &'b Block,
-    pub(crate) case: &'b Case,
+pub(crate) struct Verdict<'s> {
+    subject: &'s Subject,
+    case: &'s Case,
     /// Response, if one came.
-    pub(crate) response: Option<Response>,
+    response: Option<Response>,
     /// Differences, none if the response is as expected.
-    pub(crate) differences: Vec<String>,
+    differences: Vec<String>,
+}
+
+/// Asks a server all cases.
+pub(crate) fn verdicts(server: SocketAddr, subjects: &[Subject]) -> Result<Vec<Verdict<'_>>, Failed> {
+    let all: Vec<(&Subject, &Case)> =
+        subjects.iter().flat_map(|subject| subject.cases.iter().map(move |case| (subject, case))).collect();
+    let responses = ask::all(server, all.iter().map(|(_, case)| &case.question))?;
+    let verdicts = all.into_iter().zip(responses).map(|((subject, case), response)| Verdict {
+        differences: match &response {
+            Ok(response) => differences(&case.answer, response),
+            Err(what) => vec![what.clone()],
+        },
+        subject,
+        case,
+        response: response.ok(),
+    });
+    Ok(verdicts.collect())
 }
 
 impl Verdict<'_> {
@@ -26,13 +56,13 @@ impl Verdict<'_> {
 }
 
 /// Prints the result of a server.
-pub(crate) fn print(server: &str, verdicts: &[Verdict<'_>], examples: usize) {
+pub(crate) fn print(server: &str, what: &str, verdicts: &[Verdict<'_>], examples: usize) {
     let mut classes: BTreeMap<String, Vec<&Verdict<'_>>> = BTreeMap::new();
     for verdict in verdicts.iter().filter(|verdict| !verdict.differences.is_empty()) {
         classes.entry(verdict.class()).or_default().push(verdict);
     }
     let differ: usize = classes.values().map(Vec::len).sum();
-    println!("{server}: {} cases agree, {differ} differ in {} classes", verdicts.len() - differ, classes.len());
+    println!("{server}: {what}: {} cases agree, {differ} differ in {} classes", verdicts.len() - differ, classes.len());
     let mut classes: Vec<_> = classes.into_iter().collect();
     classes.sort_by_key(|(_, verdicts)| std::cmp::Reverse(verdicts.len()));
     for (class, verdicts) in classes {
@@ -42,9 +72,8 @@ pub(crate) fn print(server: &str, verdicts: &[Verdict<'_>], examples: usize) {
 }
 
 fn print_example(verdict: &Verdict<'_>) {
-    let Verdict { block, case, response, .. } = verdict;
-    let one = Block { zone: block.zone.clone(), cases: vec![(*case).clone()] };
-    text::block(&one).lines().for_each(|line| println!("    {line}"));
+    let Verdict { subject, case, response, .. } = verdict;
+    subject.setting.lines().chain(text::case(case).lines()).for_each(|line| println!("    {line}"));
     let Some(response) = response else { return };
     let flag = if response.authoritative { " aa" } else { "" };
     let sections: Vec<String> = response.sections.iter().map(|records| text::records(records)).collect();

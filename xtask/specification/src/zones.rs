@@ -1,15 +1,14 @@
-//! The cases of zones: zone files, and the verdict of a server on each case.
+//! The cases of zones: zone files, and a server with all of them.
 
 use std::fmt::Write as _;
 use std::path::Path;
 
-use specification::compare::differences;
-use specification::record::Data;
-use specification::scope::{Block, Case};
+use specification::record::{Data, Question, Type};
+use specification::scope::Block;
+use specification::text;
 
-use crate::ask;
 use crate::programs::{Kind, Program};
-use crate::report::Verdict;
+use crate::report::Subject;
 use crate::write;
 use xtask::Failed;
 
@@ -42,26 +41,14 @@ fn zone_file(block: &Block) -> String {
     text
 }
 
-/// Starts a server with the zones, and asks it all cases.
-pub(crate) fn test<'b>(
-    kind: Kind,
-    binary: &Path,
-    blocks: &'b [Block],
-    folder: &Path,
-) -> Result<Vec<Verdict<'b>>, Failed> {
+/// Returns the blocks as subjects.
+pub(crate) fn subjects(blocks: &[Block]) -> Vec<Subject> {
+    blocks.iter().map(|block| Subject { setting: text::zone(&block.zone), cases: block.cases.clone() }).collect()
+}
+
+/// Starts a server with the zones of a folder.
+pub(crate) fn start(server: (Kind, &Path), blocks: &[Block], folder: &Path) -> Result<Program, Failed> {
     let origins: Vec<&str> = blocks.iter().map(|block| block.zone.origin.as_str()).collect();
-    let program = Program::start(kind, binary, &origins, folder)?;
-    let all: Vec<(&Block, &Case)> =
-        blocks.iter().flat_map(|block| block.cases.iter().map(move |case| (block, case))).collect();
-    let responses = ask::all(program.address(), all.iter().map(|(_, case)| &case.question))?;
-    let verdicts = all.into_iter().zip(responses).map(|((block, case), response)| Verdict {
-        differences: match &response {
-            Ok(response) => differences(&case.answer, response),
-            Err(what) => vec![what.clone()],
-        },
-        block,
-        case,
-        response: response.ok(),
-    });
-    Ok(verdicts.collect())
+    let probe = Question { name: (*origins.last().unwrap_or(&".")).to_owned(), qtype: Type::Soa };
+    Program::start(server, |port| server.0.zones(&origins, folder, port), &probe, folder)
 }

@@ -1,5 +1,6 @@
 //! Small scopes: all zones of a few records, and one case for each way through the model.
 
+mod clusters;
 mod zones;
 
 use std::collections::HashSet;
@@ -10,6 +11,7 @@ use crate::branch::Branch;
 use crate::record::{Data, Question, Record, Type};
 use crate::zone::Zone;
 
+pub use clusters::{ClusterBlock, absent, clusters};
 pub use zones::zones;
 
 /// Origin of each zone.
@@ -35,8 +37,9 @@ pub struct Block {
     pub cases: Vec<Case>,
 }
 
-/// What makes two cases of a zone equivalent: the branches, the type, and whether the name has upper-case letters.
-type Way = (Vec<Branch>, Type, bool);
+/// What makes two cases of a zone equivalent: the branches, the type, the number of records, and whether the name has
+/// upper-case letters.
+type Way = (Vec<Branch>, Type, usize, bool);
 
 impl Case {
     fn way(&self) -> Way {
@@ -45,7 +48,7 @@ impl Case {
             Type::Aaaa | Type::Txt | Type::Srv => Type::A,
             other => other,
         };
-        (self.branches.clone(), qtype, self.question.name.contains(char::is_uppercase))
+        (self.branches.clone(), qtype, self.answer.required.len(), self.question.name.contains(char::is_uppercase))
     }
 }
 
@@ -53,6 +56,21 @@ impl Case {
 fn first_of_each<T, K: Eq + Hash>(items: impl Iterator<Item = T>, key: impl Fn(&T) -> K) -> Vec<T> {
     let mut seen = HashSet::new();
     items.filter(|item| seen.insert(key(item))).collect()
+}
+
+/// Returns all sequences of up to `max` numbers below `count` that do not descend, the shorter ones first.
+fn multisets(count: usize, max: usize) -> Vec<Vec<usize>> {
+    let mut all = vec![Vec::new()];
+    let mut start = 0;
+    for _ in 0..max {
+        let end = all.len();
+        for at in start..end {
+            let least = all[at].last().copied().unwrap_or_default();
+            all.extend((least..count).map(|number| [&all[at][..], &[number]].concat()).collect::<Vec<_>>());
+        }
+        start = end;
+    }
+    all
 }
 
 impl Block {

@@ -2,7 +2,7 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use super::{Block, Case, ORIGIN, first_of_each};
+use super::{Block, Case, ORIGIN, first_of_each, multisets};
 use crate::record::{Data, Question, Record, Type, is_within};
 use crate::zone::{Zone, answer};
 
@@ -82,7 +82,11 @@ const TYPES: &[Type] = &[
 pub fn zones(records_max: usize) -> Vec<Block> {
     let alphabet: Vec<Record> = ALPHABET.iter().enumerate().map(|(at, letter)| record(at, *letter)).collect();
     let questions = questions();
-    let valid = sets(alphabet.len(), records_max).into_iter().filter_map(|set| {
+    let valid = multisets(alphabet.len(), records_max).into_iter().filter_map(|set| {
+        // RFC 2181 §5: a record set has no duplicates.
+        if set.windows(2).any(|pair| pair[0] == pair[1]) {
+            return None;
+        }
         let records: Vec<Record> = set.iter().map(|at| alphabet[*at].clone()).collect();
         is_valid(&records).then(|| zone(records))
     });
@@ -105,24 +109,6 @@ fn block(zone: Zone, questions: &[Question]) -> Block {
 fn questions() -> Vec<Question> {
     let of = |name: &&str| TYPES.iter().map(|qtype| Question { name: absolute(name), qtype: *qtype }).collect::<Vec<_>>();
     NAMES.iter().flat_map(of).collect()
-}
-
-/// Returns all ascending sequences of up to `max` numbers below `count`, the shorter ones first.
-fn sets(count: usize, max: usize) -> Vec<Vec<usize>> {
-    let mut all = vec![Vec::new()];
-    let mut start = 0;
-    for _ in 0..max {
-        let end = all.len();
-        for at in start..end {
-            let next = all[at].last().map_or(0, |last| last + 1);
-            for number in next..count {
-                let longer = [&all[at][..], &[number]].concat();
-                all.push(longer);
-            }
-        }
-        start = end;
-    }
-    all
 }
 
 fn absolute(name: &str) -> String {
