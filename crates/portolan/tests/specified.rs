@@ -6,15 +6,24 @@ use std::fmt::Write as _;
 
 use crate::support::served::Served;
 use crate::support::{Client, Folder, PATIENCE};
+use specification::answer::Answer;
 use specification::compare::differences;
-use specification::record::{Data, Question};
+use specification::record::{Data, Question, Type};
 use specification::scope::{self, Case};
-use specification::{cluster, message, objects};
+use specification::{Branch, cluster, message, objects};
 
 /// Number of questions without a response. More would overflow the socket buffer of the server.
 const WINDOW: usize = 32;
 /// Maximum number of records in a zone.
 const RECORDS_MAX: usize = 2;
+
+/// Returns true for cases of clusters in which Portolan answers as CoreDNS does (docs/proof.md): ANY, an ExternalName
+/// without records of the type, and an endpoint of two headless Services that has a host name in one of them.
+fn is_explained(case: &Case) -> bool {
+    let is_alias = case.branches.contains(&Branch::ExternalName);
+    let has_names = case.branches.contains(&Branch::EndpointPtr) && case.answer.required.len() > 1;
+    case.question.qtype == Type::Any || is_alias && case.question.qtype != Type::Cname || has_names
+}
 
 /// Asks all questions, and returns the cases with other answers.
 fn wrong(client: &Client, cases: &[&Case]) -> Vec<String> {
@@ -33,8 +42,9 @@ fn wrong(client: &Client, cases: &[&Case]) -> Vec<String> {
     wrong
 }
 
-fn difference(question: &Question, answer: &specification::answer::Answer, bytes: &[u8]) -> Option<String> {
-    let found = message::read(bytes, question).map_or_else(|error| vec![error.to_string()], |read| differences(answer, &read));
+fn difference(question: &Question, answer: &Answer, bytes: &[u8]) -> Option<String> {
+    let read = message::read(bytes, question);
+    let found = read.map_or_else(|error| vec![error.to_string()], |response| differences(answer, &response));
     (!found.is_empty()).then(|| format!("{question:?}: {found:?}, expected {answer:?}"))
 }
 
@@ -75,5 +85,6 @@ fn small_clusters_are_answered_as_specified() {
     let kubernetes = format!("kubernetes {zone} in-addr.arpa ip6.arpa {{\n        {kubernetes}\n    }}");
     let served = Served::start_in(folder, &format!(".:0 {{\n    {kubernetes}\n    ready localhost:0\n}}\n"));
     served.wait_until_ready();
-    assert_all(served, &clusters.iter().flat_map(|(_, cases)| cases).collect::<Vec<_>>());
+    let cases = clusters.iter().flat_map(|(_, cases)| cases).filter(|case| !is_explained(case));
+    assert_all(served, &cases.collect::<Vec<_>>());
 }

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use fakeapi::FakeApi;
 use serde_json::{Value, json};
+use specification::Branch;
 use specification::cluster::{Cluster, ZONE};
 use specification::record::Type;
 use specification::scope::{self, Case};
@@ -46,9 +47,10 @@ pub(crate) fn start_api(clusters: &[Numbered], folder: &Path) -> Result<FakeApi,
 
 /// Starts a server for the clusters.
 pub(crate) fn start(server: (Kind, &Path), subjects: &[Subject], folder: &Path) -> Result<Program, Failed> {
-    let is_address = |case: &&Case| case.question.qtype == Type::A && !case.answer.required.is_empty();
-    let probe = subjects.iter().rev().flat_map(|subject| &subject.cases).find(is_address);
-    let probe = probe.ok_or("no cluster has an address")?;
+    // Slices are the last objects that a server learns.
+    let is_endpoint = |case: &&Case| case.question.qtype == Type::A && case.branches.contains(&Branch::HeadlessA);
+    let probe = subjects.iter().rev().flat_map(|subject| &subject.cases).find(is_endpoint);
+    let probe = probe.ok_or("no cluster has an endpoint")?;
     let zone = ZONE.trim_end_matches('.');
     let configuration = |port| {
         format!(

@@ -1,7 +1,6 @@
 //! Counts of what agrees, and the classes of what differs with examples.
 
-use std::collections::BTreeMap;
-
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
 use specification::compare::differences;
@@ -46,20 +45,14 @@ pub(crate) fn verdicts(server: SocketAddr, subjects: &[Subject]) -> Result<Vec<V
     Ok(verdicts.collect())
 }
 
-impl Verdict<'_> {
-    /// Returns the class of the difference: the branches of the model and the words of the differences.
-    fn class(&self) -> String {
-        let mut branches: Vec<String> = self.case.branches.iter().map(ToString::to_string).collect();
-        branches.dedup();
-        format!("{} | {} | {}", branches.join(" "), self.case.question.qtype, self.differences.join(", "))
-    }
-}
+/// Maximum number of ways through the model that are printed for a class.
+const WAYS_MAX: usize = 5;
 
-/// Prints the result of a server.
+/// Prints the result of a server: the counts, and the classes of equal differences.
 pub(crate) fn print(server: &str, what: &str, verdicts: &[Verdict<'_>], examples: usize) {
     let mut classes: BTreeMap<String, Vec<&Verdict<'_>>> = BTreeMap::new();
     for verdict in verdicts.iter().filter(|verdict| !verdict.differences.is_empty()) {
-        classes.entry(verdict.class()).or_default().push(verdict);
+        classes.entry(verdict.differences.join(", ")).or_default().push(verdict);
     }
     let differ: usize = classes.values().map(Vec::len).sum();
     println!("{server}: {what}: {} cases agree, {differ} differ in {} classes", verdicts.len() - differ, classes.len());
@@ -67,8 +60,19 @@ pub(crate) fn print(server: &str, what: &str, verdicts: &[Verdict<'_>], examples
     classes.sort_by_key(|(_, verdicts)| std::cmp::Reverse(verdicts.len()));
     for (class, verdicts) in classes {
         println!("\n{} × {class}", verdicts.len());
+        let types: BTreeSet<String> = verdicts.iter().map(|verdict| verdict.case.question.qtype.to_string()).collect();
+        println!("    types: {}", types.into_iter().collect::<Vec<_>>().join(" "));
+        let ways: BTreeSet<String> = verdicts.iter().map(|verdict| way(verdict.case)).collect();
+        println!("    {} ways: {}", ways.len(), ways.into_iter().take(WAYS_MAX).collect::<Vec<_>>().join("; "));
         verdicts.iter().take(examples).for_each(|verdict| print_example(verdict));
     }
+}
+
+/// Returns the branches that lead to an answer.
+fn way(case: &Case) -> String {
+    let mut branches: Vec<String> = case.branches.iter().map(ToString::to_string).collect();
+    branches.dedup();
+    branches.join(" ")
 }
 
 fn print_example(verdict: &Verdict<'_>) {

@@ -112,7 +112,8 @@ pub fn clusters() -> Vec<ClusterBlock> {
             let (answer, branches) = records.answer(&cluster, &question);
             (at, Case { question, answer, branches })
         });
-        let cases = first_of_each(cases, |(_, case)| case.way());
+        // Servers have code for each type.
+        let cases = first_of_each(cases, |(_, case)| (case.way(), case.question.qtype));
         let mut ways: Vec<_> = cases.iter().map(|(_, case)| case.way()).collect();
         ways.sort_unstable();
         let mut absent: Vec<Branch> = records.absent.clone();
