@@ -125,7 +125,9 @@ pub fn records(cluster: &Cluster) -> Records {
         match &service.kind {
             Kind::ClusterIp(addresses) => records.add_service(service, &name, addresses),
             Kind::Headless => records.add_headless(service, &name),
-            Kind::ExternalName(target) => records.require(&name, Data::Cname(format!("{target}.")), Branch::ExternalName),
+            Kind::ExternalName(target) => {
+                records.require(&name, Data::Cname(format!("{target}.")), Branch::ExternalName)
+            }
         }
     }
     records.zones = [ZONE, REVERSE[0], REVERSE[1]].map(|origin| records.zone(origin));

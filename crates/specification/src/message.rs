@@ -198,7 +198,6 @@ impl<'b> Reader<'b> {
     }
 }
 
-
 fn push_byte(name: &mut String, byte: u8) {
     match byte {
         b'.' | b'\\' | 0..=32 | 127..=255 => name.push_str(&format!("\\{byte:03}")),

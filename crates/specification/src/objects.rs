@@ -7,7 +7,8 @@ use crate::cluster::{Cluster, Endpoint, Kind, Port, Service, State};
 /// Returns the objects of a cluster: Namespaces, Services and EndpointSlices.
 #[must_use]
 pub fn json(cluster: &Cluster) -> Vec<String> {
-    let namespaces = cluster.namespaces.iter().map(|name| object("v1", "Namespace", &format!(r#""name":"{name}""#), ""));
+    let namespaces =
+        cluster.namespaces.iter().map(|name| object("v1", "Namespace", &format!(r#""name":"{name}""#), ""));
     let mut objects: Vec<String> = namespaces.collect();
     for service in &cluster.services {
         objects.push(service_object(service));

@@ -210,7 +210,8 @@ impl Walk<'_> {
     /// RFC 1034 §4.3.2 step 3b: a referral. AA is about the first owner name in the answer (RFC 6604 §2.1).
     fn refer(&mut self, cut: &str) {
         self.reach(if self.is_first() { Branch::Referral } else { Branch::ReferralBelowAlias });
-        let servers: Vec<Record> = self.zone.at(cut).filter(|record| record.data.rtype() == Type::Ns).cloned().collect();
+        let servers: Vec<Record> =
+            self.zone.at(cut).filter(|record| record.data.rtype() == Type::Ns).cloned().collect();
         for server in &servers {
             let Data::Ns(target) = &server.data else { continue };
             // RFC 9471 §3.1: all addresses of name servers in the domain.

@@ -203,7 +203,9 @@ fn service(
 ) -> Service {
     let endpoints = |numbers: &[usize]| {
         let numbers = numbers.iter().map(|number| STATES[*number]).zip(first..);
-        numbers.map(|((family, state, hostname), at)| Endpoint { address: address(family, at), hostname, state }).collect()
+        numbers
+            .map(|((family, state, hostname), at)| Endpoint { address: address(family, at), hostname, state })
+            .collect()
     };
     let suffix = ZONE.trim_end_matches('.');
     let (kind, ports, endpoints) = match recipe {
@@ -267,7 +269,8 @@ fn names(cluster: &Cluster, number: u32) -> Vec<String> {
 fn service_names(service: &Service) -> Vec<String> {
     let name = format!("{}.{}.svc.{ZONE}", service.name, service.namespace);
     let mut names = vec![name.clone(), name.to_ascii_uppercase()];
-    let labels = ["none", "_tcp", "_udp", "_http", "_http._tcp", "_dns._udp", "_dns._tcp", "_none._tcp", "x._http._tcp"];
+    let labels =
+        ["none", "_tcp", "_udp", "_http", "_http._tcp", "_dns._udp", "_dns._tcp", "_none._tcp", "x._http._tcp"];
     names.extend(labels.map(|label| format!("{label}.{name}")));
     names.push(format!("_HTTP._tcp.{name}"));
     for endpoint in &service.endpoints {

@@ -58,23 +58,32 @@ const LONG: &str = "lllllllllllllllllllllllllllllllllllllllllllllllllllllllllll.
 
 /// Names that are asked in each zone: levels of the tree, neighbours, names that wildcards match, other letters.
 const NAMES: &[&str] = &[
-    "@", "a", "b", "b.a", "c.b.a", "x", "x.a", "x.b", "y.x", "y.x.a", "x.b.a", "x.a.a", "*", "*.a", "b.*", "x.*", "A", "X.A", "B.a",
-    "longer-label.a", "out.invalid.",
+    "@",
+    "a",
+    "b",
+    "b.a",
+    "c.b.a",
+    "x",
+    "x.a",
+    "x.b",
+    "y.x",
+    "y.x.a",
+    "x.b.a",
+    "x.a.a",
+    "*",
+    "*.a",
+    "b.*",
+    "x.*",
+    "A",
+    "X.A",
+    "B.a",
+    "longer-label.a",
+    "out.invalid.",
 ];
 
 /// Types that are asked.
-const TYPES: &[Type] = &[
-    Type::A,
-    Type::Aaaa,
-    Type::Txt,
-    Type::Srv,
-    Type::Cname,
-    Type::Dname,
-    Type::Ns,
-    Type::Soa,
-    Type::Ds,
-    Type::Any,
-];
+const TYPES: &[Type] =
+    &[Type::A, Type::Aaaa, Type::Txt, Type::Srv, Type::Cname, Type::Dname, Type::Ns, Type::Soa, Type::Ds, Type::Any];
 
 /// Returns a zone for each set of ways through the model that the questions to a valid zone of up to `records_max`
 /// records take, with a case for each way.
@@ -107,7 +116,8 @@ fn block(zone: Zone, questions: &[Question]) -> Block {
 }
 
 fn questions() -> Vec<Question> {
-    let of = |name: &&str| TYPES.iter().map(|qtype| Question { name: absolute(name), qtype: *qtype }).collect::<Vec<_>>();
+    let of =
+        |name: &&str| TYPES.iter().map(|qtype| Question { name: absolute(name), qtype: *qtype }).collect::<Vec<_>>();
     NAMES.iter().flat_map(of).collect()
 }
 
