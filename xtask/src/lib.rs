@@ -2,8 +2,8 @@
 //!
 //! The tasks that need some are programs of their own, so that a check of the text does not wait for a build of the
 //! server: `xtask-text` (generated text, `parity`), `xtask-bench` (`bench`, `replay`), `xtask-specification`
-//! (`specification`) and `xtask-lab` (`cluster`). They use this crate for what all have in common. `cargo xtask` runs all
-//! of them.
+//! (`specification`) and `xtask-lab` (`cluster`). They use this crate for what all have in common. `cargo xtask` runs
+//! all of them.
 #![allow(clippy::disallowed_methods, reason = "this program reads files and runs other programs")]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command prints its result")]
 

@@ -260,7 +260,8 @@ impl Records {
 }
 
 impl Endpoint {
-    /// Returns true for a ready endpoint (KDNS §2.1). A condition that is not known counts as ready (EndpointSlice API).
+    /// Returns true for a ready endpoint (KDNS §2.1). A condition that is not known counts as ready (EndpointSlice
+    /// API).
     fn is_ready(&self) -> bool {
         matches!(self.state, State::Ready | State::Unknown)
     }
@@ -305,8 +306,8 @@ pub fn reverse_name(address: IpAddr) -> String {
     }
 }
 
-/// Returns the record of a `pod` name: `1-2-3-4.NAMESPACE.pod.ZONE` for each address and namespace (KDNS 1.0.1 §2.6). For
-/// IPv6 addresses servers do the same.
+/// Returns the record of a `pod` name: `1-2-3-4.NAMESPACE.pod.ZONE` for each address and namespace (KDNS 1.0.1 §2.6).
+/// For IPv6 addresses servers do the same.
 fn pod(cluster: &Cluster, name: &str) -> Option<Record> {
     let above = name.strip_suffix(ZONE)?.strip_suffix(".pod.")?;
     let (label, namespace) = above.split_once('.')?;

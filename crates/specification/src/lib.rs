@@ -2,11 +2,11 @@
 //!
 //! [`zone::answer`] follows RFC 1034 with its updates for a zone file, and [`cluster::answer`] the Kubernetes DNS
 //! specification for the objects of a cluster. Each branch of the models names its paragraph ([`Branch`]). The models
-//! share no code with the server, and neither do names, records and messages here: a mistake in those of the server would
-//! otherwise be in both.
+//! share no code with the server, and neither do names, records and messages here: a mistake in those of the server
+//! would otherwise be in both.
 //!
-//! [`scope`] makes all zones of a few records and all small clusters, and keeps one case for each way through the model.
-//! [`text`] writes the cases down, and `cargo xtask specification` asks servers.
+//! [`scope`] makes all zones of a few records and all small clusters, and keeps one case for each way through the
+//! model. [`text`] writes the cases down, and `cargo xtask specification` asks servers.
 //!
 //! ~~~
 //! use specification::record::{Data, Question, Record, Type};

@@ -47,9 +47,8 @@ fn slice(service: &Service, is_v4: bool) -> Option<String> {
     own.peek()?;
     let (family, name) = if is_v4 { ("IPv4", "v4") } else { ("IPv6", "v6") };
     let Service { name: service_name, namespace, .. } = service;
-    let metadata = format!(
-        r#""name":"{service_name}-{name}","namespace":"{namespace}","labels":{{"kubernetes.io/service-name":"{service_name}"}}"#
-    );
+    let labels = format!(r#"{{"kubernetes.io/service-name":"{service_name}"}}"#);
+    let metadata = format!(r#""name":"{service_name}-{name}","namespace":"{namespace}","labels":{labels}"#);
     let endpoints = list(own.map(endpoint));
     let rest = format!(r#","addressType":"{family}","endpoints":{endpoints},"ports":{}"#, ports(service));
     Some(object("discovery.k8s.io/v1", "EndpointSlice", &metadata, &rest))

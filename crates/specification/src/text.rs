@@ -9,7 +9,7 @@
 //! ~~~
 //!
 //! Names without a dot at their end are relative to the origin of the zone, which is `@`; give each zone an origin of
-//! its own. Each zone also has an SOA record and the NS record `@ NS ns.invalid.`. The parts of a line of a question are below.
+//! its own. Each zone also has an SOA record and the NS record `@ NS ns.invalid.`.
 //!
 //! A block of a cluster has a line for each namespace and each Service in place of the records, and absolute names:
 //!
@@ -25,9 +25,9 @@
 //! 2. Response codes, one of which is right, and `aa`, `noaa` or nothing if both are right.
 //! 3. Records that the answer section must have; after `?`, further ones that it may have, and after `!` too, of which
 //!    it must have at least one; `...` if it may have any others. Records are separated by `;`.
-//! 4. Authority section: `soa` for the SOA record of the zone, `referral` and NS records, `any` if nothing is said about
-//!    it, or nothing for no record or the NS records of the zone. After `+`, records that the additional section must
-//!    have.
+//! 4. Authority section: `soa` for the SOA record of the zone, `referral` and NS records, `any` if nothing is said
+//!    about it, or nothing for no record or the NS records of the zone. After `+`, records that the additional section
+//!    must have.
 
 use std::fmt::Write as _;
 

@@ -52,12 +52,10 @@ pub(crate) fn start(server: (Kind, &Path), subjects: &[Subject], folder: &Path) 
     let probe = subjects.iter().rev().flat_map(|subject| &subject.cases).find(is_endpoint);
     let probe = probe.ok_or("no cluster has an endpoint")?;
     let zone = ZONE.trim_end_matches('.');
+    let file = folder.join("kubeconfig").display().to_string();
     let configuration = |port| {
-        format!(
-            ".:{port} {{\n    bind 127.0.0.1\n    kubernetes {zone} in-addr.arpa ip6.arpa {{\n        kubeconfig {}\n        \
-             pods insecure\n    }}\n}}\n",
-            folder.join("kubeconfig").display()
-        )
+        let kubernetes = format!("kubernetes {zone} in-addr.arpa ip6.arpa {{\n kubeconfig {file}\n pods insecure\n}}");
+        format!(".:{port} {{\nbind 127.0.0.1\n{kubernetes}\n}}\n")
     };
     Program::start(server, configuration, &probe.question, folder)
 }

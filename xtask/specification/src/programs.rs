@@ -120,11 +120,8 @@ impl Program {
 }
 
 fn corefile(folder: &Path, port: u16) -> String {
-    let folder = folder.display();
-    format!(
-        ".:{port} {{\n    bind 127.0.0.1\n    auto {{\n        directory {folder} db\\.(.*) {{1}}\n        reload 0s\n    \
-         }}\n}}\n"
-    )
+    let auto = format!("auto {{\n directory {} db\\.(.*) {{1}}\n reload 0s\n}}", folder.display());
+    format!(".:{port} {{\nbind 127.0.0.1\n{auto}\n}}\n")
 }
 
 fn knot(origins: &[&str], folder: &Path, port: u16) -> String {
@@ -146,10 +143,11 @@ fn knot(origins: &[&str], folder: &Path, port: u16) -> String {
 
 fn nsd(origins: &[&str], folder: &Path, port: u16) -> String {
     let folder = folder.display();
+    let files = format!("zonesdir: \"{folder}\"\n  xfrdir: \"{folder}\"\n  pidfile: \"{folder}/nsd.pid\"");
+    let state = format!("xfrdfile: \"{folder}/xfrd.state\"\n  zonelistfile: \"{folder}/zone.list\"");
     let mut text = format!(
-        "server:\n  ip-address: 127.0.0.1@{port}\n  zonesdir: \"{folder}\"\n  username: \"\"\n  pidfile: \
-         \"{folder}/nsd.pid\"\n  xfrdfile: \"{folder}/xfrd.state\"\n  zonelistfile: \"{folder}/zone.list\"\n  database: \
-         \"\"\n  xfrdir: \"{folder}\"\n  chroot: \"\"\nremote-control:\n  control-enable: no\n"
+        "server:\n  ip-address: 127.0.0.1@{port}\n  {files}\n  {state}\n  username: \"\"\n  chroot: \"\"\n  \
+         database: \"\"\nremote-control:\n  control-enable: no\n"
     );
     for origin in origins {
         let _ = writeln!(text, "zone:\n  name: \"{origin}\"\n  zonefile: \"{}\"", file_name(origin));
