@@ -126,7 +126,7 @@ pub fn records(cluster: &Cluster) -> Records {
             Kind::ClusterIp(addresses) => records.add_service(service, &name, addresses),
             Kind::Headless => records.add_headless(service, &name),
             Kind::ExternalName(target) => {
-                records.require(&name, Data::Cname(format!("{target}.")), Branch::ExternalName)
+                records.require(&name, Data::Cname(format!("{target}.")), Branch::ExternalName);
             }
         }
     }
