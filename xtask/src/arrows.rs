@@ -159,6 +159,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
     ("testkit", &["wire", "corefile", "gotext", "metrics", "engine", "config", "host"]),
     ("fakeapi", &["cluster"]),
+    ("specification", &[]),
     (
         "fuzz",
         &[
@@ -185,6 +186,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("xtask-text", &["metrics", "engine", "config", "control", "doctor", "plugins", "portolan", "xtask"]),
     ("xtask-bench", &["wire", "linux", "fakeapi", "testkit", "xtask"]),
     ("xtask-lab", &["wire", "testkit", "xtask"]),
+    ("xtask-specification", &["specification", "fakeapi", "xtask"]),
 ];
 
 /// External crates that do I/O or spawn threads. The crates in [`PURE`] must not depend on them.
@@ -213,6 +215,7 @@ const PURE: &[&str] = &[
     "common-plugins",
     "plugins",
     "compat",
+    "specification",
 ];
 
 /// Checks the dependencies of all crates.

@@ -1,8 +1,9 @@
 //! Development tasks of the project that need none of its crates: checks, the book, images and releases.
 //!
 //! The tasks that need some are programs of their own, so that a check of the text does not wait for a build of the
-//! server: `xtask-text` (generated text, `parity`), `xtask-bench` (`bench`, `replay`) and `xtask-lab` (`cluster`). They
-//! use this crate for what all have in common. `cargo xtask` runs all of them.
+//! server: `xtask-text` (generated text, `parity`), `xtask-bench` (`bench`, `replay`), `xtask-specification`
+//! (`specification`) and `xtask-lab` (`cluster`). They use this crate for what all have in common. `cargo xtask` runs
+//! all of them.
 #![allow(clippy::disallowed_methods, reason = "this program reads files and runs other programs")]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command prints its result")]
 

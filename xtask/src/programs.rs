@@ -43,6 +43,11 @@ const TASKS: &[Task] = &[
         about: "Ask recorded questions again and compare the answers; fails if a difference is not explained",
     },
     Task {
+        name: "specification",
+        package: "xtask-specification",
+        about: "Ask servers all small cases of the executable specification, and compare their answers",
+    },
+    Task {
         name: "cluster",
         package: "xtask-lab",
         about: "Run a real Kubernetes node in namespaces of this machine, and test DNS servers in it",

@@ -58,6 +58,7 @@ mod relay;
 mod relays;
 mod replicas;
 mod shadow;
+mod specified;
 mod support;
 mod tls;
 mod tls_listener;

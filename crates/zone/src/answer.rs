@@ -19,7 +19,7 @@ const TARGETS_MAX: usize = 16;
 pub struct Question<'q> {
     /// QNAME. The message must have the same name in its question section.
     pub name: NameRef<'q>,
-    /// QTYPE. ANY matches no record type, as in CoreDNS.
+    /// QTYPE. ANY gets one record set of the name.
     pub qtype: Type,
     /// True if the client wants signatures and proofs of nonexistence (DO bit).
     pub dnssec_ok: bool,
@@ -220,11 +220,11 @@ impl<'a> Writer<'a> {
 
     /// Answers for an existing name. Returns the alias target, or the end of the answer if the name is not an alias.
     fn at_name(&mut self, Node(node): Node) -> Result<Name, End> {
-        let (zone, qtype) = (self.zone, self.question.qtype);
+        let (zone, qtype) = (self.zone, self.answered_type(node));
         if let Some(set) = zone.set(node, qtype) {
             if qtype == Type::RRSIG {
                 zone.all(node).filter(|set| set.rtype == qtype).for_each(|set| self.push_owned(set));
-            } else {
+            } else if !self.has_renamed(node, qtype) {
                 self.push_signed(node, set);
             }
             if node != APEX || qtype != Type::NS {
@@ -244,6 +244,20 @@ impl<'a> Writer<'a> {
         self.push_signed(node, set);
         self.followed += 1;
         Ok(target.to_name())
+    }
+
+    /// Returns the type of the records of a node that answer the question. For ANY it is one of those that the node has
+    /// (RFC 8482 §4.1).
+    fn answered_type(&self, node: u32) -> Type {
+        let asked = self.question.qtype;
+        let is_data = |rtype: &Type| !matches!(*rtype, Type::RRSIG | Type::NSEC);
+        let any = (asked == Type::ANY).then(|| self.zone.all(node).map(|set| set.rtype).find(is_data)).flatten();
+        any.unwrap_or(asked)
+    }
+
+    /// Returns true if the answer already has the records of this node, the DNAME record that led to the current name.
+    fn has_renamed(&self, node: u32, rtype: Type) -> bool {
+        rtype == Type::DNAME && !self.is_wildcard && self.renamers.as_slice().contains(&node)
     }
 
     /// Fails for an alias whose target is its own owner. As in CoreDNS, the answer has no records.

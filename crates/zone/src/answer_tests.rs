@@ -40,6 +40,8 @@ toself CNAME self
 twice DNAME @
 grow DNAME grow.grow
 long DNAME aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa.aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa.aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa
+again DNAME turned
+*.turned CNAME again
 svc HTTPS 1 .
 svc AAAA 2001:db8::1
 ";
@@ -122,6 +124,13 @@ fn answers_by_name_and_type() {
         ("x.f.z.test.", Type::NS, "aa | f DNAME x.f CNAME | z.test. NS |"),
         ("f.z.test.", Type::DNAME, "aa | f DNAME | z.test. NS |"),
         ("x.g.z.test.", Type::A, "SERVFAIL aa | g DNAME x.g CNAME h DNAME x.h CNAME | z.test. NS |"),
+        ("b.again.z.test.", Type::DNAME, "aa | again DNAME b.again CNAME b.turned CNAME | z.test. NS |"),
+        ("w.z.test.", Type::ANY, "aa | | z.test. SOA |"),
+        ("a.w.z.test.", Type::ANY, "aa | a.w A | z.test. NS |"),
+        ("alias.z.test.", Type::ANY, "aa | alias CNAME | z.test. NS |"),
+        ("self.z.test.", Type::ANY, "aa | self CNAME | z.test. NS |"),
+        ("cut.z.test.", Type::ANY, "| | cut NS | ns.cut A"),
+        ("nothing.z.test.", Type::ANY, "NXDOMAIN aa | | z.test. SOA |"),
         ("svc.z.test.", Type::HTTPS, "aa | svc HTTPS | z.test. NS | svc AAAA"),
         ("test.", Type::A, "outside"),
         ("az.test.", Type::A, "outside"),

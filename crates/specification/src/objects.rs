@@ -1,0 +1,71 @@
+//! Objects of a cluster as JSON, for an API server or for manifests.
+
+use std::net::IpAddr;
+
+use crate::cluster::{Cluster, Endpoint, Kind, Port, Service, State};
+
+/// Returns the objects of a cluster: Namespaces, Services and EndpointSlices.
+#[must_use]
+pub fn json(cluster: &Cluster) -> Vec<String> {
+    let namespaces =
+        cluster.namespaces.iter().map(|name| object("v1", "Namespace", &format!(r#""name":"{name}""#), ""));
+    let mut objects: Vec<String> = namespaces.collect();
+    for service in &cluster.services {
+        objects.push(service_object(service));
+        objects.extend([true, false].into_iter().filter_map(|is_v4| slice(service, is_v4)));
+    }
+    objects
+}
+
+fn object(version: &str, kind: &str, metadata: &str, rest: &str) -> String {
+    format!(r#"{{"apiVersion":"{version}","kind":"{kind}","metadata":{{{metadata}}}{rest}}}"#)
+}
+
+fn service_object(service: &Service) -> String {
+    let addresses = |all: &[IpAddr]| list(all.iter().map(|address| format!(r#""{address}""#)));
+    let kind = match &service.kind {
+        Kind::ClusterIp(all) => {
+            format!(r#""type":"ClusterIP","clusterIP":"{}","clusterIPs":{}"#, all[0], addresses(all))
+        }
+        Kind::Headless => r#""type":"ClusterIP","clusterIP":"None","clusterIPs":["None"]"#.to_owned(),
+        Kind::ExternalName(target) => format!(r#""type":"ExternalName","externalName":"{target}""#),
+    };
+    let metadata = format!(r#""name":"{}","namespace":"{}""#, service.name, service.namespace);
+    object("v1", "Service", &metadata, &format!(r#","spec":{{{kind},"ports":{}}}"#, ports(service)))
+}
+
+fn ports(service: &Service) -> String {
+    list(service.ports.iter().map(|Port { name, protocol, number }| {
+        let protocol = protocol.to_ascii_uppercase();
+        format!(r#"{{"name":"{name}","port":{number},"protocol":"{protocol}"}}"#)
+    }))
+}
+
+/// Returns the slice with the endpoints of a family, if there are any.
+fn slice(service: &Service, is_v4: bool) -> Option<String> {
+    let mut own = service.endpoints.iter().filter(|endpoint| endpoint.address.is_ipv4() == is_v4).peekable();
+    own.peek()?;
+    let (family, name) = if is_v4 { ("IPv4", "v4") } else { ("IPv6", "v6") };
+    let Service { name: service_name, namespace, .. } = service;
+    let labels = format!(r#"{{"kubernetes.io/service-name":"{service_name}"}}"#);
+    let metadata = format!(r#""name":"{service_name}-{name}","namespace":"{namespace}","labels":{labels}"#);
+    let endpoints = list(own.map(endpoint));
+    let rest = format!(r#","addressType":"{family}","endpoints":{endpoints},"ports":{}"#, ports(service));
+    Some(object("discovery.k8s.io/v1", "EndpointSlice", &metadata, &rest))
+}
+
+fn endpoint(Endpoint { address, hostname, state }: &Endpoint) -> String {
+    let conditions = match state {
+        State::Ready => r#""ready":true,"serving":true,"terminating":false"#,
+        State::Unknown => "",
+        State::NotReady => r#""ready":false,"serving":false,"terminating":false"#,
+        State::Terminating => r#""ready":false,"serving":true,"terminating":true"#,
+    };
+    let hostname = hostname.map_or_else(String::new, |hostname| format!(r#","hostname":"{hostname}""#));
+    format!(r#"{{"addresses":["{address}"]{hostname},"conditions":{{{conditions}}}}}"#)
+}
+
+fn list(items: impl Iterator<Item = String>) -> String {
+    let items: Vec<String> = items.collect();
+    format!("[{}]", items.join(","))
+}

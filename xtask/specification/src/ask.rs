@@ -1,0 +1,80 @@
+//! Client that has many questions on their way at once.
+
+use std::collections::HashMap;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream, UdpSocket};
+use std::time::Duration;
+
+use specification::message::{self, Response};
+use specification::record::Question;
+use xtask::Failed;
+
+/// Number of questions without a response. More would overflow the socket buffer of a server.
+const WINDOW: usize = 64;
+/// Time without any response after which the open questions are sent again.
+const TIMEOUT: Duration = Duration::from_secs(2);
+/// Number of times that a question is sent.
+const SENT_MAX: usize = 3;
+/// Length in bytes of the longest datagram.
+const DATAGRAM_MAX: usize = 65_535;
+
+/// Response, or the reason why there is none.
+pub(crate) type Outcome = Result<Response, String>;
+
+/// Asks all questions over UDP, and over TCP where the response is truncated. Returns the outcomes in their order.
+pub(crate) fn all<'q>(
+    server: SocketAddr,
+    questions: impl Iterator<Item = &'q Question>,
+) -> Result<Vec<Outcome>, Failed> {
+    let questions: Vec<&Question> = questions.collect();
+    let mut outcomes = Vec::with_capacity(questions.len());
+    for window in questions.chunks(WINDOW) {
+        outcomes.extend(ask_window(server, window).map_err(|error| format!("{server}: {error}"))?);
+    }
+    Ok(outcomes)
+}
+
+fn ask_window(server: SocketAddr, questions: &[&Question]) -> std::io::Result<Vec<Outcome>> {
+    // A new socket, so that no late response to an earlier window is taken for one to this.
+    let socket = UdpSocket::bind("127.0.0.1:0")?;
+    socket.connect(server)?;
+    socket.set_read_timeout(Some(TIMEOUT))?;
+    let mut outcomes: HashMap<usize, Outcome> = HashMap::new();
+    for _ in 0..SENT_MAX {
+        for (id, question) in questions.iter().enumerate().filter(|(id, _)| !outcomes.contains_key(id)) {
+            socket.send(&message::query(u16::try_from(id).unwrap_or_default(), question))?;
+        }
+        receive(&socket, server, questions, &mut outcomes);
+    }
+    let none = || Err("no response".to_owned());
+    Ok((0..questions.len()).map(|id| outcomes.remove(&id).unwrap_or_else(none)).collect())
+}
+
+/// Receives responses until all questions have one, or none comes in time.
+fn receive(socket: &UdpSocket, server: SocketAddr, questions: &[&Question], outcomes: &mut HashMap<usize, Outcome>) {
+    let mut buffer = vec![0; DATAGRAM_MAX];
+    while outcomes.len() < questions.len() {
+        let Ok(length) = socket.recv(&mut buffer) else { return };
+        let bytes = &buffer[..length];
+        let id = bytes.first_chunk().map_or(usize::MAX, |id| usize::from(u16::from_be_bytes(*id)));
+        let Some(question) = questions.get(id) else { continue };
+        let mut outcome = message::read(bytes, question).map_err(|error| error.to_string());
+        if outcome.as_ref().is_ok_and(|response| response.truncated) {
+            outcome = over_tcp(server, question).map_or_else(|error| Err(error.to_string()), |outcome| outcome);
+        }
+        outcomes.insert(id, outcome);
+    }
+}
+
+fn over_tcp(server: SocketAddr, question: &Question) -> std::io::Result<Outcome> {
+    let mut stream = TcpStream::connect(server)?;
+    stream.set_read_timeout(Some(TIMEOUT))?;
+    let query = message::query(0, question);
+    let length = u16::try_from(query.len()).unwrap_or_default();
+    stream.write_all(&[&length.to_be_bytes()[..], &query].concat())?;
+    let mut length = [0; 2];
+    stream.read_exact(&mut length)?;
+    let mut bytes = vec![0; usize::from(u16::from_be_bytes(length))];
+    stream.read_exact(&mut bytes)?;
+    Ok(message::read(&bytes, question).map_err(|error| error.to_string()))
+}

@@ -1,0 +1,124 @@
+//! `cargo xtask specification`: asks servers all cases of the executable specification, and counts who agrees.
+//!
+//! Each server has all zones at once, so each zone gets an origin of its own: `z17.test.`.
+#![allow(clippy::disallowed_methods, reason = "this program reads files and runs other programs")]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command prints its result")]
+
+mod ask;
+mod clusters;
+mod programs;
+mod report;
+mod zones;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use clusters::Numbered;
+use programs::{Folder, Kind};
+use xtask::Failed;
+
+fn main() -> ExitCode {
+    let done = match command().get_matches().subcommand() {
+        Some(("specification", options)) => run(options),
+        _ => Ok(()),
+    };
+    xtask::exit_code(done)
+}
+
+/// Returns the definition of the command line.
+fn command() -> Command {
+    let specification = Command::new("specification")
+        .about("Ask servers all small cases of the executable specification")
+        .arg(
+            Arg::new("records")
+                .long("records")
+                .value_name("COUNT")
+                .default_value("4")
+                .value_parser(value_parser!(usize))
+                .help("Maximum number of records of a zone besides SOA and NS"),
+        )
+        .arg(
+            Arg::new("server")
+                .long("server")
+                .value_name("KIND=PATH")
+                .action(ArgAction::Append)
+                .value_parser(parse_server)
+                .help("Server to test: `portolan`, `coredns`, `knotd` or `nsd`, and its binary [default: Portolan]"),
+        )
+        .arg(
+            Arg::new("write")
+                .long("write")
+                .value_name("FILE")
+                .value_parser(value_parser!(PathBuf))
+                .help("Write the cases as text, for other servers, and ask none"),
+        )
+        .arg(
+            Arg::new("show")
+                .long("show")
+                .value_name("COUNT")
+                .default_value("1")
+                .value_parser(value_parser!(usize))
+                .help("Number of examples of each difference"),
+        );
+    Command::new("cargo xtask").bin_name("cargo xtask").subcommand_required(true).subcommand(specification)
+}
+
+/// Server on the command line: its kind and its binary.
+#[derive(Clone, Debug)]
+struct Server {
+    kind: Kind,
+    binary: PathBuf,
+}
+
+fn parse_server(text: &str) -> Result<Server, String> {
+    let (kind, path) = text.split_once('=').ok_or("write it as KIND=PATH")?;
+    let kind = Kind::named(kind).ok_or_else(|| format!("`{kind}` is unknown; use portolan, coredns, knotd or nsd"))?;
+    Ok(Server { kind, binary: path.into() })
+}
+
+fn run(options: &ArgMatches) -> Result<(), Failed> {
+    let records = options.get_one("records").copied().unwrap_or_default();
+    let examples = options.get_one("show").copied().unwrap_or_default();
+    let blocks = zones::with_origins(&specification::scope::zones(records));
+    let clusters = clusters::all();
+    if let Some(path) = options.get_one::<PathBuf>("write") {
+        return write_cases(path, records, &clusters);
+    }
+    let mut servers: Vec<Server> = options.get_many("server").into_iter().flatten().cloned().collect();
+    if servers.is_empty() {
+        servers.push(Server { kind: Kind::Portolan, binary: xtask::server::build("release")? });
+    }
+    let folder = Folder::new()?;
+    zones::write_all(&blocks, folder.path())?;
+    let api = clusters::start_api(&clusters, folder.path())?;
+    let (zones, in_clusters) = (zones::subjects(&blocks), clusters::subjects(&clusters));
+    for server in &servers {
+        let (name, started) = (server.kind.name(), (server.kind, server.binary.as_path()));
+        let program = zones::start(started, &blocks, folder.path())?;
+        report::print(name, "zones", &report::verdicts(program.address(), &zones)?, examples);
+        drop(program);
+        if server.kind.has_clusters() {
+            let program = clusters::start(started, &in_clusters, folder.path())?;
+            report::print(name, "clusters", &report::verdicts(program.address(), &in_clusters)?, examples);
+        }
+    }
+    drop(api);
+    Ok(())
+}
+
+/// Writes all cases as text.
+fn write_cases(path: &Path, records: usize, clusters: &[Numbered]) -> Result<(), Failed> {
+    let zones = specification::scope::zones(records);
+    let mut text: String = zones.iter().map(specification::text::block).collect();
+    for (cluster, cases) in clusters {
+        text.push_str(&specification::text::cluster(cluster));
+        text.extend(cases.iter().map(specification::text::case));
+    }
+    write(path, &text)
+}
+
+/// Writes a file, with its path in the error.
+fn write(path: &Path, text: &str) -> Result<(), Failed> {
+    std::fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
+}
