@@ -22,8 +22,10 @@ fn strip_message(kept: &[Kept], message: &[u8], out: &mut Vec<u8>) -> Result<(),
         match kept.content {
             // Go writes texts that are not set, too.
             Content::Text if field.value.text()?.is_empty() && !kept.is_list => {}
-            Content::Text | Content::Time => {
-                field.value.bytes()?;
+            Content::Text => out.extend_from_slice(field.raw),
+            Content::Time => {
+                // JSON has the time as text. An object that has no JSON is refused before it is stored.
+                time(field.value.bytes()?)?;
                 out.extend_from_slice(field.raw);
             }
             Content::Number | Content::Boolean => {
@@ -254,7 +256,8 @@ mod tests {
 
     #[test]
     fn refuses_other_bytes() {
-        for bytes in [&b"\x0a\x7f"[..], b"\x08\x01", b"\x0b", b"\x0a\x03\x0a\x01\xff"] {
+        let time_without_end = b"\x0a\x04\x4a\x02\x08\xff";
+        for bytes in [&b"\x0a\x7f"[..], b"\x08\x01", b"\x0b", b"\x0a\x03\x0a\x01\xff", time_without_end] {
             assert!(strip(Kind::Service, bytes).is_err(), "{bytes:?}");
             assert!(to_json(Kind::Service, bytes).is_err(), "{bytes:?}");
         }
