@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use host::invariant::{Expected as _, holds};
+
 use crate::object::Stored;
 use crate::strip::to_json;
 use crate::table::Kind;
@@ -66,8 +68,8 @@ impl EventType {
 /// Appends an event.
 pub(crate) fn put_event(out: &mut Vec<u8>, kind: Kind, form: Form, what: EventType, object: &Stored) {
     if form == Form::Json {
-        // The bytes were valid when the object was stored.
-        let object = to_json(kind, &object.stripped).unwrap_or_default();
+        let object = to_json(kind, &object.stripped).ok().expected("an object that was valid when it was stored");
+        let object = object.unwrap_or_else(|| "null".to_owned());
         out.extend_from_slice(format!("{{\"type\":\"{}\",\"object\":{object}}}\n", what.name()).as_bytes());
     } else {
         event(out, what.name(), kind.name(), kind.api_version(), form.bytes(object));
@@ -109,8 +111,10 @@ pub(crate) fn event(out: &mut Vec<u8>, what: &str, kind: &str, api_version: &str
     let enveloped = MAGIC.len() + envelope_size(&type_meta, object);
     put_head(out, 2, head_size(enveloped) + enveloped);
     put_head(out, 1, enveloped);
+    let body = out.len();
     put_envelope(out, &type_meta, object);
-    let length = u32::try_from(out.len() - start - 4).unwrap_or(u32::MAX);
+    holds(out.len() - body == enveloped, "an envelope has the size that its heads announce");
+    let length = u32::try_from(out.len() - start - 4).ok().expected("the length of an event").unwrap_or(u32::MAX);
     if let Some(prefix) = out.get_mut(start..start + 4) {
         prefix.copy_from_slice(&length.to_be_bytes());
     }
@@ -152,7 +156,8 @@ pub(crate) fn list<'a>(kind: Kind, form: Form, version: u64, objects: impl Itera
         let _ = write!(text, "\"metadata\":{{\"resourceVersion\":\"{version}\"}},\"items\":[");
         for (at, object) in objects.enumerate() {
             let comma = if at > 0 { "," } else { "" };
-            let _ = write!(text, "{comma}{}", to_json(kind, &object.stripped).unwrap_or_default());
+            let object = to_json(kind, &object.stripped).ok().expected("an object that was valid when it was stored");
+            let _ = write!(text, "{comma}{}", object.as_deref().unwrap_or("null"));
         }
         text.push_str("]}");
         return text.into_bytes();
