@@ -35,8 +35,8 @@ impl AddressTable {
         }
     }
 
-    /// Removes one such pair, if there is one.
-    pub(crate) fn remove(&self, address: IpAddr, owner: u64) {
+    /// Removes one such pair. Returns false if there is none.
+    pub(crate) fn remove(&self, address: IpAddr, owner: u64) -> bool {
         match address {
             IpAddr::V4(v4) => Owned::new(v4, owner).remove_from(&self.v4),
             IpAddr::V6(v6) => Owned::new(v6, owner).remove_from(&self.v6),
@@ -80,8 +80,8 @@ impl<A: Family> Owned<A> {
         table.read(table.hash(&self.address), |kept| *kept == self, |_| ()).is_some()
     }
 
-    fn remove_from(self, table: &Shards<Self>) {
-        table.remove(table.hash(&self.address), |kept| *kept == self);
+    fn remove_from(self, table: &Shards<Self>) -> bool {
+        table.remove(table.hash(&self.address), |kept| *kept == self).is_some()
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use host::invariant::Expected as _;
+
 /// Addresses of a slice, by its address type.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Addresses {
@@ -79,9 +81,15 @@ impl Labels {
         let (mut text, mut ends) = (Vec::new(), Vec::with_capacity(labels.len()));
         for label in labels {
             text.extend_from_slice(label.as_ref().as_bytes());
-            ends.push(u32::try_from(text.len()).ok()?);
+            ends.push(u32::try_from(text.len()).ok().expected("the labels of a slice have less than 4 GiB")?);
         }
+        debug_assert!(ends.is_sorted(), "each label begins where the one before ends");
         (!text.is_empty()).then(|| Box::new(Labels { text: text.into(), ends: ends.into() }))
+    }
+
+    /// Returns the number of endpoints.
+    pub(crate) fn len(&self) -> usize {
+        self.ends.len()
     }
 
     pub(crate) fn get(&self, at: usize) -> Option<&[u8]> {

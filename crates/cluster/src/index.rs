@@ -10,6 +10,7 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, AtomicU64, Ordering};
 
+use host::invariant::holds;
 use rcu::{Entry, Seed, Shards};
 
 use crate::addresses::AddressTable;
@@ -306,11 +307,14 @@ impl Index {
 
     /// Adds a namespace. `unlisted` are the kinds not listed in it yet.
     pub(crate) fn add_namespace(&self, key: u64, name: Arc<str>, unlisted: Kinds) {
-        self.namespaces.replace(Namespace { key, name, unlisted }, |entry| entry.key == key);
+        let before =
+            self.namespaces.replace(Namespace { key, name: Arc::clone(&name), unlisted }, |entry| entry.key == key);
+        holds(before.is_none_or(|before| before.name == name), "a namespace keeps its name");
     }
 
     pub(crate) fn remove_namespace(&self, key: u64) {
-        self.namespaces.remove(key, |entry| entry.key == key);
+        let removed = self.namespaces.remove(key, |entry| entry.key == key);
+        holds(removed.is_some(), "a namespace that is removed was known");
     }
 
     /// Returns the entry with this key, declared or not.
@@ -324,6 +328,9 @@ impl Index {
     /// before the Service is published and old ones are removed after.
     pub(crate) fn publish(&self, before: Option<&Service>, after: Service) {
         let (key, after) = (after.key, Arc::new(after));
+        holds(before.is_none_or(|before| before.key == key), "a Service replaces the one of its key");
+        let has_addresses = !after.cluster_ips().is_empty() || !after.external.is_empty();
+        holds(after.is_declared() || !has_addresses, "only a declared Service has addresses");
         for &address in after.cluster_ips() {
             self.cluster_ips.insert_once(address, key);
         }
@@ -345,10 +352,23 @@ impl Index {
                 self.externals.remove(address, key);
             }
         }
+        self.check_addresses(&after, before);
+    }
+
+    /// Checks that the addresses of a Service lead to it, and those that it has lost do not. Debug builds only: the
+    /// lists of external addresses are long.
+    fn check_addresses(&self, after: &Service, before: Option<&Service>) {
+        let (key, own, external) = (after.key, after.cluster_ips(), || after.external_ips());
+        debug_assert!(own.iter().all(|ip| self.cluster_ips.contains(*ip, key)), "a cluster IP leads to its Service");
+        debug_assert!(external().all(|ip| self.externals.contains(ip, key)), "an external IP leads to its Service");
+        let is_left = |ip: &IpAddr| !own.contains(ip) && self.cluster_ips.contains(*ip, key);
+        let stays = before.is_some_and(|before| before.cluster_ips().iter().any(|ip| is_left(ip)));
+        debug_assert!(!stays, "a cluster IP that a Service has lost does not lead to it");
     }
 
     /// Adds, replaces or (with `None`) removes a slice of a Service.
     pub(crate) fn publish_slice(&self, before: &Service, slice_key: u64, slice: Option<Arc<Slice>>) {
+        holds(slice.as_ref().is_none_or(|slice| slice.key == slice_key), "a slice is stored under its key");
         for address in slice.iter().flat_map(|slice| slice.addresses.ips()) {
             self.endpoints.insert_once(address, before.key);
         }
@@ -377,8 +397,9 @@ impl Index {
             self.pods.insert(new, namespace);
         }
         for gone in before.iter().filter(|address| !after.contain(*address)) {
-            self.pods.remove(gone, namespace);
+            holds(self.pods.remove(gone, namespace), "an address that a pod has lost was in the table");
         }
+        debug_assert!(after.iter().all(|own| self.pods.contains(own, namespace)), "the addresses of a pod are known");
     }
 
     /// Keeps the names of pods from now on.
@@ -414,6 +435,7 @@ impl Index {
     pub(crate) fn stamp(&self, now_seconds: u32) {
         let serial = self.serial();
         let next = if now_seconds >= serial { now_seconds } else { serial.wrapping_add(1) };
+        holds(next >= serial || serial == u32::MAX, "the serial of a zone does not go back");
         self.serial.store(next, Ordering::Release);
     }
 
@@ -444,7 +466,8 @@ impl Index {
     }
 
     pub(crate) fn count_removed(&self, kind: Kind, objects: u32) {
-        self.objects[kind as usize].fetch_sub(objects, Ordering::Relaxed);
+        let known = self.objects[kind as usize].fetch_sub(objects, Ordering::Relaxed);
+        holds(objects <= known, "the objects that are removed were counted");
     }
 
     pub(crate) fn refuse(&self) {

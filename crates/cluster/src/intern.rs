@@ -5,6 +5,7 @@ use std::hash::{BuildHasher, Hash};
 use std::sync::Arc;
 
 use hashbrown::HashTable;
+use host::invariant::holds;
 use rcu::Seed;
 
 /// Set of shared values. A value stays while anyone else holds it.
@@ -30,7 +31,9 @@ impl<T: ?Sized + Hash + Eq> Interner<T> {
         }
         self.purge();
         let shared = value.into();
+        debug_assert!(self.seed.hash_one(&*shared) == hash, "a value is found by its hash");
         self.values.insert_unique(hash, Arc::clone(&shared), |shared| self.seed.hash_one(&**shared));
+        holds(self.values.len() <= self.purge_at, "values that nobody uses are removed before the table doubles");
         shared
     }
 
@@ -39,6 +42,7 @@ impl<T: ?Sized + Hash + Eq> Interner<T> {
         if self.values.len() >= self.purge_at {
             self.values.retain(|shared| Arc::strong_count(shared) > 1);
             self.purge_at = PURGE_MIN.max(self.values.len() * 2);
+            holds(self.values.len() < self.purge_at, "a table grows between two purges");
         }
     }
 }

@@ -1,6 +1,8 @@
 //! Endpoints of a slice that are not ready. They are in no answer and in no look-up by address: explanations show
 //! them, since the reason why a name has no records is often that its pods are not ready.
 
+use host::invariant::{Expected as _, holds};
+
 use crate::columns::{Address, Addresses, Labels};
 use crate::dashed;
 
@@ -30,6 +32,15 @@ pub struct NotReadyEndpoint<'a> {
 }
 
 impl NotReady {
+    /// Checks a list that was just built.
+    pub(crate) fn check(&self) {
+        let len = self.addresses.len();
+        holds(len <= NOT_READY_MAX, "the endpoints that are kept are bounded");
+        holds(len <= self.total as usize, "the endpoints that are kept are counted too");
+        let fits = |labels: &Option<Box<Labels>>| labels.as_ref().is_none_or(|labels| labels.len() == len);
+        holds(fits(&self.pods) && fits(&self.labels), "each endpoint has a place for its pod and its label");
+    }
+
     pub(crate) fn endpoints(&self) -> impl Iterator<Item = NotReadyEndpoint<'_>> {
         (0..self.addresses.len()).map(|at| NotReadyEndpoint { list: self, at })
     }
@@ -60,8 +71,7 @@ impl<'a> NotReadyEndpoint<'a> {
 }
 
 fn text(labels: &Option<Box<Labels>>, at: usize) -> Option<&str> {
-    // The labels were joined from texts.
-    str::from_utf8(labels.as_ref()?.get(at)?).ok()
+    str::from_utf8(labels.as_ref()?.get(at)?).ok().expected("a label that was joined from text")
 }
 
 #[cfg(test)]

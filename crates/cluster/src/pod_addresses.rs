@@ -34,6 +34,7 @@ impl PodAddresses {
                 16
             }
         };
+        debug_assert!(self.contain(address), "an address is read as it was added");
         Some(())
     }
 

@@ -8,6 +8,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
+use host::invariant::Expected as _;
 use rcu::{Keyed, Packed};
 
 /// Number of shards, as for other tables by address. A write copies one of them: 3.5 KiB with 150,000 pods.
@@ -123,7 +124,7 @@ struct End([u8; END_MAX]);
 impl End {
     fn new(text: &str) -> End {
         let mut bytes = [0; END_MAX];
-        if let Some(start) = bytes.get_mut(..text.len()) {
+        if let Some(start) = bytes.get_mut(..text.len()).expected("room for the end of a name") {
             start.copy_from_slice(text.as_bytes());
         }
         End(bytes)
@@ -131,7 +132,7 @@ impl End {
 
     fn text(&self) -> &str {
         let length = self.0.iter().position(|byte| *byte == 0).unwrap_or(END_MAX);
-        core::str::from_utf8(&self.0[..length]).unwrap_or_default()
+        core::str::from_utf8(&self.0[..length]).ok().expected("an end that was copied from text").unwrap_or_default()
     }
 }
 

@@ -7,7 +7,7 @@ use std::any::Any;
 use std::hash::BuildHasher;
 
 use hashbrown::HashTable;
-use host::invariant::Expected as _;
+use host::invariant::{Expected as _, holds};
 
 use crate::kinds::{Effect, IndexReducer, ObjectState};
 use crate::object::{Event, Meta, Object};
@@ -40,6 +40,9 @@ pub(crate) trait Reduce: Any + Send {
 
     /// Takes over the records of another watch of the same kind. The next list marks those that still exist.
     fn absorb(&mut self, other: Box<dyn Reduce>);
+
+    /// Returns true if no object is known.
+    fn is_empty(&self) -> bool;
 }
 
 /// Result of an event.
@@ -111,8 +114,14 @@ impl<K: ObjectState + 'static> Reduce for Records<K> {
         let other = other.downcast::<Records<K>>().ok().expected("records of the same kind");
         let Some(other) = other else { return };
         for record in other.records {
+            let is_new = self.records.find(record.key, |known| known.key == record.key).is_none();
+            holds(is_new, "no two watches see the same object");
             self.records.insert_unique(record.key, Record { list: self.list, ..record }, |record| record.key);
         }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.records.is_empty()
     }
 }
 
@@ -133,6 +142,7 @@ impl<K: ObjectState> Records<K> {
     fn mark(&mut self, key: u64) -> Option<Record<K>> {
         let list = self.list;
         self.records.find_mut(key, |record| record.key == key).map(|record| {
+            holds(record.key == key, "a record is found by its key");
             record.list = list;
             *record
         })
@@ -172,18 +182,20 @@ impl<K: ObjectState> Records<K> {
         // A source may report the end of an object that it has never listed, or that is not served.
         let Ok(found) = self.records.find_entry(key, |record| record.key == key) else { return Reduction::NOTHING };
         let (record, _) = found.remove();
+        debug_assert!(self.records.find(key, |record| record.key == key).is_none(), "an object has one record");
         record.state.remove(key, reducer);
         reducer.index.count_removed(K::KIND, 1);
         Reduction { change: Change::Removed, stamps: true }
     }
 
     fn sweep(&mut self, reducer: &mut IndexReducer) -> Reduction {
-        let list = self.list;
+        let (list, before) = (self.list, self.records.len());
         let mut swept = 0;
         for record in self.records.extract_if(|record| record.list != list) {
             record.state.remove(record.key, reducer);
             swept += 1;
         }
+        holds(self.records.len() + swept as usize == before, "an object is swept or stays");
         // Only far below the capacity. A table at the border would otherwise be copied by each sweep.
         if self.records.len() * SPARSE < self.records.capacity() {
             self.records.shrink_to_fit(|record| record.key);

@@ -55,6 +55,7 @@ impl Reducer {
         let change = self.replay(watch, event, now_seconds);
         if matches!(change, Change::Listed { .. }) {
             self.note_listed(watch);
+            holds(self.is_listed(watch), "a watch is listed after its list");
         }
         change
     }
@@ -75,6 +76,10 @@ impl Reducer {
         let is_list = matches!(outcome.change, Change::Listed { .. });
         holds(is_list == matches!(event, Event::Listed), "a list is complete at its end");
         holds(outcome.change != Change::Nothing || !outcome.stamps, "the serial advances if something has changed");
+        let is_from_object = matches!(outcome.change, Change::Added | Change::Updated);
+        holds(!is_from_object || matches!(event, Event::Applied(_)), "an object is added or updated by itself");
+        let is_removal = matches!(event, Event::Applied(_) | Event::Deleted { .. });
+        holds(outcome.change != Change::Removed || is_removal, "an object is removed by an event about it");
         if outcome.change != Change::Nothing {
             reducer.index.count_change();
         }
@@ -102,8 +107,11 @@ impl Reducer {
 
     /// Closes a watch and removes its objects from the index.
     pub fn close(&mut self, watch: usize, now_seconds: u32) {
+        holds(self.is_open(watch), "a watch that is closed is open");
         self.apply(watch, &Event::Listing, now_seconds);
         self.apply(watch, &Event::Listed, now_seconds);
+        let is_swept = self.watches.get(watch).is_none_or(|watched| watched.records.is_empty());
+        holds(is_swept, "a watch that is closed has no objects left");
         let namespace = self.watches.close(watch).and_then(|watch| watch.namespace);
         namespace.iter().for_each(|name| self.note_unlisted_in(name));
     }

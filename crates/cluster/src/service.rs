@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
+use host::invariant::holds;
 use rcu::{Entry, Seed};
 
 use crate::dashed;
@@ -136,6 +137,7 @@ impl Service {
     /// Returns a copy with a slice added, replaced or (with `None`) removed.
     pub(crate) fn with_slice(&self, key: u64, slice: Option<Arc<Slice>>) -> Service {
         let mut slices = self.slices.to_vec();
+        holds(slice.as_ref().is_none_or(|slice| slice.key == key), "a slice replaces the one of its key");
         match (slices.iter().position(|known| known.key == key), slice) {
             (Some(at), Some(slice)) => slices[at] = slice,
             (Some(at), None) => drop(slices.remove(at)),
@@ -143,6 +145,7 @@ impl Service {
             (None, None) => {}
         }
         debug_assert!(slices.iter().filter(|known| known.key == key).count() <= 1, "a Service has each slice once");
+        holds(slices.len().abs_diff(self.slices.len()) <= 1, "one slice is added, replaced or removed");
         Service { slices: slices.into(), ..self.clone() }
     }
 }

@@ -4,7 +4,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
-use host::invariant::{Expected as _, broken};
+use host::invariant::{Expected as _, broken, holds};
 
 use crate::columns::{Address, Addresses, Labels, positions};
 use crate::dashed::{self, LabelBuffer};
@@ -69,6 +69,22 @@ impl Slice {
     /// Returns the first endpoints that are not ready.
     pub fn not_ready(&self) -> impl Iterator<Item = NotReadyEndpoint<'_>> {
         self.not_ready.as_deref().into_iter().flat_map(NotReady::endpoints)
+    }
+
+    /// Checks a slice that was just built.
+    pub(crate) fn check(&self) {
+        let len = self.len();
+        holds(!self.ports.is_empty(), "a slice has a port, or one without a number");
+        holds(self.labels.as_ref().is_none_or(|labels| labels.len() == len), "each endpoint has a place for its label");
+        if let Some(zones) = &self.zones {
+            holds(zones.numbers.len() == len, "each endpoint has a zone");
+            holds((1..=len).contains(&zones.names.len()), "each zone is one of an endpoint");
+            let is_known = |number: &u16| usize::from(*number) < zones.names.len();
+            debug_assert!(zones.numbers.iter().all(is_known), "the zone of an endpoint is in the list of zones");
+        }
+        let is_named =
+            |endpoint: Endpoint<'_>| matches!(endpoint.address(), Address::Ip(_)) || endpoint.own_label().is_some();
+        debug_assert!(self.endpoints().all(is_named), "an endpoint with a name has a label");
     }
 
     /// Returns true if answers are the same with both slices: they differ at most in endpoints that are not ready.

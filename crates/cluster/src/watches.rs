@@ -40,7 +40,8 @@ impl Watched {
 impl Watches {
     pub(crate) fn open(&mut self, watch: Watch) -> usize {
         let (number, records) = (self.next, records(watch.kind));
-        self.open.insert(number, Watched { watch, records, listed: false });
+        let former = self.open.insert(number, Watched { watch, records, listed: false });
+        holds(former.is_none(), "the number of a watch is used once");
         self.next += 1;
         number
     }
@@ -83,6 +84,7 @@ impl Watches {
     pub(crate) fn absorb(&mut self, into: usize) {
         let Some(mut wide) = self.open.remove(&into).expected("the watch that replaces others") else { return };
         let kind = wide.watch.kind;
+        holds(wide.watch.namespace.is_none(), "a watch that replaces others is one of all namespaces");
         let single = |watched: &Watched| watched.watch.kind == kind && watched.watch.namespace.is_some();
         for number in self.numbers(single).collect::<Vec<_>>() {
             if let Some(watched) = self.open.remove(&number).expected("a watch that was just found") {

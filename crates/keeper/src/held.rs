@@ -2,7 +2,7 @@
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use host::invariant::holds;
+use host::invariant::{Expected as _, holds};
 
 use crate::record::SOCKETS_MAX;
 
@@ -19,7 +19,7 @@ struct Pair {
 
 impl Pair {
     fn label(&self) -> &str {
-        self.text.split(' ').next().unwrap_or_default()
+        self.text.split(' ').next().expected("the first part of a text").unwrap_or_default()
     }
 }
 
@@ -60,6 +60,7 @@ impl HeldSockets {
         if let Some(sent) = self.starting.take() {
             self.current = sent;
         }
+        holds(self.current.len() <= HELD_MAX, "the number of sockets is bounded");
     }
 
     /// Closes all sockets.
@@ -70,6 +71,7 @@ impl HeldSockets {
     /// Returns the sockets for a starting server, from a position on.
     pub(crate) fn at(&self, position: usize) -> Option<(&str, Vec<BorrowedFd<'_>>)> {
         let pair = self.current.get(position)?;
+        holds((1..=SOCKETS_MAX).contains(&pair.sockets.len()), "a pair has one socket or two");
         Some((&pair.text, pair.sockets.iter().map(AsFd::as_fd).collect()))
     }
 }

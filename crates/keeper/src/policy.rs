@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::time::{Duration, Instant};
 
-use host::invariant::holds;
+use host::invariant::{Expected as _, holds};
 
 /// Number of exits within [`WINDOW`] that end the keeper, so that the policy of the container's manager applies.
 pub(crate) const EXITS_MAX: usize = 5;
@@ -123,6 +123,7 @@ impl ExitHistory {
         self.total = self.total.saturating_add(1);
         self.last = Some(exit);
         let recent = self.within(WINDOW, now);
+        holds(recent <= self.within(HOUR, now), "a recent exit is one of the last hour");
         holds((1..=self.times.len()).contains(&recent), "the exit that was just recorded is a recent one");
         holds(self.times.len() <= REMEMBERED_MAX, "the number of exits that are remembered is bounded");
         holds(self.total as usize >= self.times.len(), "each exit was counted");
@@ -135,7 +136,9 @@ impl ExitHistory {
 
     /// Returns the number of exits that were followed by a restart: in all, and in the last hour.
     pub(crate) fn counts(&self, now: Instant) -> (u32, u32) {
-        (self.total, u32::try_from(self.within(HOUR, now)).unwrap_or(u32::MAX))
+        let in_last_hour = u32::try_from(self.within(HOUR, now)).ok().expected("a bounded number of exits");
+        holds(in_last_hour.is_none_or(|exits| exits <= self.total), "the exits of an hour are a part of all");
+        (self.total, in_last_hour.unwrap_or(u32::MAX))
     }
 
     /// Returns how the last server ended, in words.

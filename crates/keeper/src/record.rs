@@ -3,6 +3,8 @@
 
 use std::time::Duration;
 
+use host::invariant::{Expected as _, holds};
+
 /// Size of a record in bytes.
 pub const RECORD_SIZE: usize = 192;
 /// Maximum number of sockets that come with a record: those of one worker at one address.
@@ -80,8 +82,8 @@ impl Record {
         let text = &text.as_bytes()[..text.floor_char_boundary(TEXT_MAX)];
         let mut bytes = [0; RECORD_SIZE];
         bytes[0] = kind;
-        // At most TEXT_MAX, which is less than 256.
-        bytes[1] = u8::try_from(text.len()).unwrap_or(0);
+        holds(text.len() <= TEXT_MAX, "a text fits in its record");
+        bytes[1] = u8::try_from(text.len()).ok().expected("the length of a text").unwrap_or(0);
         for (field, number) in bytes[4..HEAD].chunks_exact_mut(4).zip(numbers) {
             field.copy_from_slice(&number.to_ne_bytes());
         }

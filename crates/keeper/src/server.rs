@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use host::invariant::holds;
+use host::invariant::{Expected as _, holds};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::command_line::CommandLine;
@@ -184,11 +184,13 @@ impl Server {
 
     /// Returns how the server ended, by its status.
     pub(crate) fn exit(&self, status: rustix::process::WaitStatus) -> Exit {
-        let small = |number: i32| u8::try_from(number).unwrap_or(u8::MAX);
+        let small = |number: i32| u8::try_from(number).ok().expected("a status of 8 bits").unwrap_or(u8::MAX);
         match (self.hung, status.terminating_signal()) {
             (Some((late, _)), Some(_)) => Exit::Hung(late),
             (_, Some(signal)) => Exit::Signal(small(signal)),
-            (_, None) => Exit::Code(status.exit_status().map_or(1, small)),
+            (_, None) => {
+                Exit::Code(status.exit_status().expected("the code of a process that exited").map_or(1, small))
+            }
         }
     }
 }

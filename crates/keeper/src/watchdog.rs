@@ -68,6 +68,7 @@ pub(crate) struct Beat {
 impl Beat {
     /// Returns the thread to judge, and how late it is.
     fn latest(&self, now: Instant) -> (u32, Duration) {
+        holds(self.at <= now, "a beat comes before it is checked");
         let missing = now.duration_since(self.at);
         // Without beats, nobody knows whether the named thread has responded meanwhile.
         if missing >= SUSPICIOUS { (self.sender, missing) } else { (self.thread, self.stalled + missing) }
@@ -108,6 +109,7 @@ impl Watchdog {
     /// Forgets what was observed: the keeper itself got no CPU, or was stopped, and has not seen the beats.
     pub(crate) fn restart(&mut self, now: Instant) {
         self.suspicion = None;
+        holds(self.beat.is_none_or(|last| last.at <= now), "time does not go backwards");
         self.beat = self.beat.map(|beat| Beat { at: now, stalled: Duration::ZERO, ..beat });
     }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use host::Instant;
-use host::invariant::holds;
+use host::invariant::{Expected as _, broken, holds};
 
 use crate::encode::{EventType, Form, list, put_bookmark};
 use crate::gzip;
@@ -35,6 +35,8 @@ pub const LIST_SHARED: Duration = Duration::from_secs(1);
 const LIST_KEPT: Duration = Duration::from_secs(10);
 /// Maximum number of encoded lists of a kind.
 pub const LISTS_KEPT_MAX: usize = 4;
+/// Maximum number of encoded bookmarks of a kind: three forms, each with and without gzip.
+const BOOKMARKS_MAX: usize = 6;
 
 /// Encoded list, or the initial events of a watch.
 struct EncodedList {
@@ -121,7 +123,7 @@ impl Collection {
         let object = Stored::new(self.kind, bytes)?;
         let known = self.objects.get(&object.key).filter(|known| known.full == object.full);
         let object = known.map_or_else(|| Arc::new(object), Arc::clone);
-        if let Some(listing) = &mut self.listing {
+        if let Some(listing) = self.listing.as_mut().expected("a list that has begun") {
             listing.insert(object.key.clone(), object);
         }
         Ok(())
@@ -129,7 +131,7 @@ impl Collection {
 
     /// Completes the list. What the subscribers do not know becomes one tick.
     pub(crate) fn end_list(&mut self, version: u64, now: Instant) {
-        let Some(listing) = self.listing.take() else { return };
+        let Some(listing) = self.listing.take().expected("a list that ends") else { return };
         if !self.is_listed || version < self.version {
             return self.replace(listing, version, now);
         }
@@ -181,6 +183,7 @@ impl Collection {
         if self.is_listed {
             self.epoch += 1;
         }
+        holds(self.listing.is_none(), "objects are replaced at the end of their list");
         (self.objects, self.version, self.is_listed) = (objects, version, true);
         self.proved = Some(now);
         self.forget_history();
@@ -229,6 +232,7 @@ impl Collection {
         holds(self.pending.last().is_none_or(|last| last.version < version), "versions of changes increase");
         self.pending.push(Change { what, version, object, previous });
         holds(self.pending_from < version, "the pending changes begin after a known version");
+        holds(self.version == version, "a collection is as new as its last change");
         Ok(())
     }
 
@@ -288,6 +292,7 @@ impl Collection {
         }
         if self.next_pulse <= now {
             self.next_pulse = now + BOOKMARK_INTERVAL;
+            holds(now < self.next_pulse, "a pulse is followed by a pause");
             if self.is_listed && self.is_fresh(now) {
                 self.pulse += 1;
                 has_news = true;
@@ -305,6 +310,7 @@ impl Collection {
         }
         let changes = core::mem::take(&mut self.pending);
         holds(changes.is_sorted_by_key(|change| change.version), "the changes of a tick are in order");
+        holds(self.last_tick.is_none_or(|(last, _)| last <= now), "time does not go backwards");
         self.last_tick = Some((now, changes.len()));
         let to = changes.last().map_or(self.version, |change| change.version);
         self.history.push(self.pending_from, to, false, changes, now);
@@ -327,13 +333,15 @@ impl Collection {
         put_bookmark(&mut out, self.kind, form, version, false);
         let frame = Frame::new(out, gzip);
         self.bookmark.push((form, gzip, version, frame.clone()));
+        holds(self.bookmark.len() <= BOOKMARKS_MAX, "each form of a bookmark is encoded once");
         frame
     }
 
     /// Returns the body of a list. With `accepts_older`, it may be a second old.
     pub(crate) fn list(&mut self, variant: &Variant, accepts_older: Option<u64>, now: Instant) -> Bytes {
         let (_, content) = self.encoded(variant, ListPurpose::List, accepts_older, now);
-        if let ListContent::Body(body) = content { body } else { Bytes::new() }
+        let body = if let ListContent::Body(body) = content { Some(body) } else { None };
+        body.expected("the body of a list").unwrap_or_default()
     }
 
     /// Returns the initial events of a watch, and their version. They may be a second old, but not older than
@@ -342,8 +350,10 @@ impl Collection {
         let (version, content) = self.encoded(variant, ListPurpose::Events { marks_end }, Some(min), now);
         let events = match content {
             ListContent::Events(events) => events,
-            // A list of this use has events.
-            ListContent::Body(_) => SharedEvents::default(),
+            ListContent::Body(_) => {
+                broken("the initial events of a watch are events");
+                SharedEvents::default()
+            }
         };
         (version, Initial::new(events))
     }
@@ -363,6 +373,7 @@ impl Collection {
             is_same && continues && (is_recent || list.version == self.version)
         };
         if let Some(list) = self.lists.iter().find(is_good) {
+            holds(list.version <= self.version, "a list that was encoded is not newer than its collection");
             return (list.version, list.content.clone());
         }
         let content = self.encode(variant, purpose);

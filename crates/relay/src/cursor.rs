@@ -140,6 +140,7 @@ impl Cursor {
 
     /// Puts what comes next into `out`: at most the header of gzip, a frame, and the end of gzip.
     fn fill(&mut self, of: &mut Collection, is_closing: bool, now: Instant) {
+        holds(self.out.is_empty() && self.state != State::Ended, "a subscriber that has read everything gets more");
         if self.state == State::New {
             self.state = State::Open;
             // The client sees at once that the response has begun.
@@ -151,6 +152,7 @@ impl Cursor {
         }
         if self.state == State::Ending {
             (self.state, self.ended) = (State::Ended, now);
+            holds(self.has_initial && self.initial.is_none(), "a response ends after its initial events");
             self.out.extend(self.variant.gzip.then(|| self.trailer.end()));
         }
     }
@@ -171,6 +173,7 @@ impl Cursor {
         }
         self.initial = None;
         self.has_initial = true;
+        holds(self.epoch <= of.epoch && self.pulse <= of.pulse, "a collection does not go back");
         if let Some(refusal) = self.refusal.take() {
             return Some(self.refuse(&refusal));
         }

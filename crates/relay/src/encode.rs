@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use host::invariant::Expected as _;
+use host::invariant::{Expected as _, holds};
 
 use crate::object::Stored;
 use crate::strip::to_json;
@@ -115,8 +115,10 @@ pub(crate) fn event(out: &mut Vec<u8>, what: &str, kind: &str, api_version: &str
     let enveloped = MAGIC.len() + envelope_size(&type_meta, object);
     put_head(out, 2, head_size(enveloped) + enveloped);
     put_head(out, 1, enveloped);
+    let body = out.len();
     put_envelope(out, &type_meta, object);
-    let length = u32::try_from(out.len() - start - 4).unwrap_or(u32::MAX);
+    holds(out.len() - body == enveloped, "an envelope has the size that its heads announce");
+    let length = u32::try_from(out.len() - start - 4).ok().expected("the length of an event").unwrap_or(u32::MAX);
     if let Some(prefix) = out.get_mut(start..start + 4) {
         prefix.copy_from_slice(&length.to_be_bytes());
     }

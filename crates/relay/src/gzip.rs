@@ -8,6 +8,7 @@
 
 use bytes::Bytes;
 use flate2::{Compress, Compression, Crc, FlushCompress};
+use host::invariant::holds;
 
 /// Header of a member without name and time.
 pub(crate) const HEADER: &[u8] = b"\x1f\x8b\x08\0\0\0\0\0\x04\xff";
@@ -66,9 +67,10 @@ fn compress(data: &[u8], effort: Effort) -> Vec<u8> {
     loop {
         out.reserve(data.len() / 8 + 64);
         let rest = data.get(read..).unwrap_or_default();
-        // Compression of bytes in memory cannot fail.
         let outcome = compress.compress_vec(rest, &mut out, FlushCompress::Sync);
+        holds(outcome.is_ok(), "compression of bytes in memory does not fail");
         read = usize::try_from(compress.total_in()).unwrap_or(usize::MAX);
+        holds(read <= data.len(), "no more is compressed than there is");
         // Room that is left means that everything has been written.
         if outcome.is_err() || read >= data.len() && out.len() < out.capacity() {
             return out;

@@ -172,6 +172,7 @@ impl History {
         holds(from <= to && (is_whole || !changes.is_empty()), "a tick leads from one version to a later one");
         holds(self.ticks.back().is_none_or(|last| last.to <= from), "a tick begins where the last one ended, or later");
         holds(self.start <= from, "a subscriber can continue before each tick");
+        holds(is_whole || from < to, "changes of a watch lead to a later version");
         let tick = Tick { from, to, is_whole, at, changes, frames: Vec::new() };
         self.bytes += tick.size();
         self.ticks.push_back(tick);
@@ -185,6 +186,8 @@ impl History {
             if self.bytes <= HISTORY_BYTES_MAX && now.since(tick.at) <= HISTORY_AGE_MAX {
                 break;
             }
+            holds(self.start <= tick.to, "the start of a history does not go back");
+            holds(tick.size() <= self.bytes, "the bytes of a tick in the history were counted");
             (self.start, self.bytes) = (tick.to, self.bytes - tick.size());
             self.ticks.pop_front();
             self.first += 1;

@@ -4,6 +4,7 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use host::invariant::{Expected as _, holds};
 
 use crate::strip::strip;
 use crate::table::Kind;
@@ -66,7 +67,10 @@ impl Stored {
 
     /// Returns the object with another resource version.
     pub(crate) fn with_version(&self, version: u64) -> Stored {
-        let replace = |bytes: &Bytes| replace_version(bytes, version).map_or_else(|_| bytes.clone(), Bytes::from);
+        let replace = |bytes: &Bytes| {
+            let replaced = replace_version(bytes, version).ok().expected("an object that was valid when it was stored");
+            replaced.map_or_else(|| bytes.clone(), Bytes::from)
+        };
         Stored { key: self.key.clone(), version, full: replace(&self.full), stripped: replace(&self.stripped) }
     }
 
@@ -78,8 +82,7 @@ impl Stored {
     /// Returns the value of a label.
     pub(crate) fn label(&self, wanted: &str) -> Option<&str> {
         let mut found = None;
-        // The bytes were valid when the object was made.
-        let _ = each_of_metadata(&self.full, |field| {
+        let read = each_of_metadata(&self.full, |field| {
             if field.number == LABELS {
                 let (key, value) = entry(field.value.bytes()?)?;
                 if key == wanted {
@@ -88,6 +91,7 @@ impl Stored {
             }
             Ok(())
         });
+        holds(read.is_ok(), "the labels were valid when the object was stored");
         found
     }
 

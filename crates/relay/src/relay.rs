@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use core::time::Duration;
 use host::Instant;
+use host::invariant::{Expected as _, holds};
 
 use crate::collection::Collection;
 use crate::cursor::{Cursor, Next, Start};
@@ -51,6 +52,8 @@ impl Relay {
     /// Creates an empty relay for these kinds.
     #[must_use]
     pub fn new(kinds: &[Kind]) -> Relay {
+        let is_once = |(at, kind): (usize, &Kind)| !kinds[..at].contains(kind);
+        holds(kinds.iter().enumerate().all(is_once), "each kind has one collection");
         let collections = kinds.iter().map(|kind| Collection::new(*kind)).collect();
         Relay { collections, cluster: None, is_closing: false }
     }
@@ -227,7 +230,7 @@ impl Relay {
     }
 
     fn with<R>(&mut self, kind: Kind, act: impl FnOnce(&mut Collection) -> R) -> Option<R> {
-        self.collections.iter_mut().find(|of| of.kind == kind).map(act)
+        self.collections.iter_mut().find(|of| of.kind == kind).expected("the collection of a kind").map(act)
     }
 }
 

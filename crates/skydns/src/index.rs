@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
+use host::invariant::holds;
 use rcu::{Reading, Sorted};
 use wire::NameRef;
 
@@ -74,6 +75,7 @@ impl Index {
     pub(crate) fn stamp(&self, now_seconds: u32) {
         let serial = self.serial();
         let next = if now_seconds >= serial { now_seconds } else { serial.wrapping_add(1) };
+        holds(next >= serial || serial == u32::MAX, "the serial of a zone does not go back");
         self.serial.store(next, Ordering::Release);
     }
 

@@ -5,6 +5,7 @@
 
 use core::ops::Range;
 
+use host::invariant::Expected as _;
 use wire::{Name, NameRef};
 
 /// Separator of the labels in a key.
@@ -31,13 +32,13 @@ impl Key {
                 return None;
             }
             // The slash after it is already there.
-            let end = start.checked_sub(1)?;
-            start = end.checked_sub(label.len())?;
+            let end = start.checked_sub(1).expected("room for a slash")?;
+            start = end.checked_sub(label.len()).expected("room for a label")?;
             bytes[start..end].copy_from_slice(label);
         }
         // A name has at least one byte more than its labels, so the longest key starts at 1.
         let start = if start == bytes.len() { 0 } else { start };
-        Some(Key { bytes, start: u8::try_from(start).ok()? })
+        Some(Key { bytes, start: u8::try_from(start).ok().expected("the start of a key within its bytes")? })
     }
 
     /// Returns the key without the trailing slash.

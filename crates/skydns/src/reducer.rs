@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use host::invariant::holds;
 use rcu::Edit;
 
 use crate::index::Index;
@@ -160,6 +161,7 @@ impl Reducer {
         if changes {
             edit.insert(key, record);
         }
+        holds(edit.pages().len() <= self.records_max, "the number of records is bounded");
         changes
     }
 
@@ -184,6 +186,7 @@ impl Reducer {
         if self.leases.len() < LEASES_MAX {
             self.leases.insert(id, TrackedLease { lease: Arc::clone(&lease), query_at_nanos: 0 });
         }
+        holds(self.leases.len() <= LEASES_MAX, "the number of leases is bounded");
         lease
     }
 

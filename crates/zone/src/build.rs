@@ -298,6 +298,7 @@ impl Builder {
                 parent = known;
                 break;
             }
+            debug_assert!(count < LABELS_MAX, "a name has at most 128 labels");
             missing[count] = at;
             count += 1;
             at += 1 + usize::from(*length);
@@ -386,6 +387,7 @@ fn push_data(data: &mut Vec<u8>, rdata: &[u8]) {
 
 fn data_at(data: &[u8], at: u32) -> &[u8] {
     let rest = data.get(at as usize..).unwrap_or_default();
+    debug_assert!(rest.len() >= LENGTH_LEN, "the length of a record is in the arena");
     let Some((length, rest)) = rest.split_first_chunk::<LENGTH_LEN>() else { return &[] };
     rest.get(..usize::from(u16::from_be_bytes(*length))).unwrap_or_default()
 }
@@ -408,6 +410,7 @@ impl Zone {
             }
         }
         let ttl = records.iter().map(|record| record.ttl).min().unwrap_or_default();
+        debug_assert!(count > 0, "a set has at least one record");
         self.records += usize::from(count);
         self.sets.push(SetEntry { at, ttl, rtype: first.rtype, covered: first.covered, count });
         let node = &mut self.nodes[first.node as usize];
@@ -427,12 +430,14 @@ impl Zone {
             node.first_set = next;
             next += u32::from(node.sets);
         }
+        debug_assert!(next as usize == self.sets.len(), "each set is one of a node");
     }
 
     /// Sets the flags of all nodes and builds the NSEC chain. A parent always precedes its children.
     fn mark(&mut self) {
         for index in 0..self.nodes.len() {
             let node = self::index(index);
+            debug_assert!(node == APEX || self.nodes[index].parent < node, "a node follows its parent");
             let mut flags = self.nodes[index].flags;
             let above = self.nodes[self.nodes[index].parent as usize].flags;
             for (rtype, flag) in [(Type::NS, CUT), (Type::DNAME, DNAME), (Type::CNAME, ALIAS)] {

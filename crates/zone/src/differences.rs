@@ -229,7 +229,9 @@ impl Differences {
             return Err(TransferError::Differences);
         }
         let (at, ttl, owner) = (self.count, record.ttl(), owner.as_ref().as_bytes());
-        let owner_len = u8::try_from(owner.len()).unwrap_or(u8::MAX);
+        let owner_len = u8::try_from(owner.len());
+        debug_assert!(owner_len.is_ok(), "a name has at most 255 bytes");
+        let owner_len = owner_len.unwrap_or(u8::MAX);
         let data = || [owner, &rdata].concat().into_boxed_slice();
         let added = || RecordState::Added(AddedRecord { at, rtype, ttl, owner_len, data: data() });
         *now = if is_addition { added() } else { RecordState::Removed };
@@ -307,8 +309,11 @@ impl Differences {
         });
         let mut added: Vec<_> = added.collect();
         added.sort_unstable_by_key(|added| added.at);
+        debug_assert!(added.is_sorted_by(|one, next| one.at < next.at), "each record was added at another place");
         for added in added {
-            let Some(owner) = added.owner() else { continue };
+            let owner = added.owner();
+            debug_assert!(owner.is_some(), "the owner of a record was a valid name");
+            let Some(owner) = owner else { continue };
             let fixed = (added.rtype, Class::IN, added.ttl);
             builder.add(owner, fixed, added.rdata()).map_err(TransferError::Invalid)?;
         }

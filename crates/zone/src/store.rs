@@ -93,6 +93,7 @@ impl<'z> RecordSet<'z> {
     /// Returns the RDATA of the first record.
     #[must_use]
     pub fn first(self) -> &'z [u8] {
+        debug_assert!(self.count > 0, "a set has at least one record");
         self.data().next().unwrap_or_default()
     }
 }
@@ -195,6 +196,7 @@ impl Zone {
 
     pub(crate) fn node(&self, node: u32) -> NodeEntry {
         const NOWHERE: NodeEntry = NodeEntry { name_at: 0, first_set: 0, parent: APEX, sets: 0, name_len: 0, flags: 0 };
+        debug_assert!((node as usize) < self.nodes.len(), "a node is one of its zone");
         self.nodes.get(node as usize).copied().unwrap_or(NOWHERE)
     }
 
@@ -202,7 +204,9 @@ impl Zone {
     pub(crate) fn labels(&self, node: u32) -> &[u8] {
         let entry = self.node(node);
         let start = entry.name_at as usize;
-        self.names.get(start..start + usize::from(entry.name_len)).unwrap_or_default()
+        let end = start + usize::from(entry.name_len);
+        debug_assert!(end <= self.names.len(), "the labels of a node are in the arena of names");
+        self.names.get(start..end).unwrap_or_default()
     }
 
     /// Returns the name of a node of this zone.
@@ -217,11 +221,12 @@ impl Zone {
         let mut rest = self.labels(node);
         while let Some((length, after)) = rest.split_first() {
             let (label, after) = after.split_at(usize::from(*length).min(after.len()));
-            // Cannot fail: the stored labels were a valid name.
-            let _ = name.push_label(label);
+            let pushed = name.push_label(label);
+            debug_assert!(pushed.is_ok(), "the labels of a node were a valid name");
             rest = after;
         }
-        let _ = name.append(self.origin());
+        let appended = name.append(self.origin());
+        debug_assert!(appended.is_ok(), "the name of a node was valid with its zone");
         name
     }
 
@@ -233,10 +238,13 @@ impl Zone {
     fn entries(&self, node: u32) -> &[SetEntry] {
         let entry = self.node(node);
         let start = entry.first_set as usize;
-        self.sets.get(start..start + usize::from(entry.sets)).unwrap_or_default()
+        let end = start + usize::from(entry.sets);
+        debug_assert!(end <= self.sets.len(), "the sets of a node are in the list of sets");
+        self.sets.get(start..end).unwrap_or_default()
     }
 
     fn view(&self, entry: &SetEntry) -> RecordSet<'_> {
+        debug_assert!(entry.at as usize <= self.data.len(), "the records of a set are in the arena of RDATA");
         let data = self.data.get(entry.at as usize..).unwrap_or_default();
         RecordSet { rtype: entry.rtype, ttl: entry.ttl, count: entry.count, data }
     }

@@ -1,5 +1,7 @@
 //! Object kinds of a service mesh (Istio): how an object of each kind changes the mesh.
 
+use host::invariant::Expected as _;
+
 use super::{Effect, IndexReducer, ObjectState};
 use crate::Kind;
 use crate::object::Object;
@@ -25,7 +27,7 @@ impl ObjectState for EntryState {
     }
 
     fn remove(self, key: u64, reducer: &mut IndexReducer) {
-        if let Some(mesh) = &mut reducer.mesh {
+        if let Some(mesh) = reducer.mesh.as_mut().expected("the mesh of an entry") {
             mesh.remove_entry((self.namespace, key));
         }
     }
@@ -51,7 +53,7 @@ impl ObjectState for WorkloadState {
     }
 
     fn remove(self, key: u64, reducer: &mut IndexReducer) {
-        if let Some(mesh) = &mut reducer.mesh {
+        if let Some(mesh) = reducer.mesh.as_mut().expected("the mesh of a workload") {
             mesh.set_workload((self.namespace, key), false, None);
         }
     }
@@ -77,7 +79,7 @@ impl ObjectState for PodState {
     }
 
     fn remove(self, key: u64, reducer: &mut IndexReducer) {
-        if let Some(mesh) = &mut reducer.mesh {
+        if let Some(mesh) = reducer.mesh.as_mut().expected("the mesh of a pod") {
             mesh.set_workload((self.namespace, key), true, None);
         }
     }

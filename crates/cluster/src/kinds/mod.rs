@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
+use host::invariant::{Expected as _, holds};
 use rcu::Seed;
 use wire::{LABEL_MAX, NAME_MAX};
 
@@ -26,6 +27,8 @@ use crate::{Kind, Kinds, Spec};
 
 /// Endpoints kept per slice. The API server accepts no more (discovery.k8s.io/v1).
 pub(crate) const ENDPOINTS_MAX: usize = 1000;
+// A zone has at least one endpoint, and its number has 16 bits.
+const _: () = assert!(ENDPOINTS_MAX <= u16::MAX as usize);
 /// Ports kept per object. The API server accepts 100 in a slice and has no limit for a Service.
 pub(crate) const PORTS_MAX: usize = 1000;
 /// Cluster IPs kept per Service. The API server accepts two, one per address family.
@@ -200,7 +203,8 @@ impl ObjectState for SliceState {
     }
 
     fn remove(self, key: u64, reducer: &mut IndexReducer) {
-        if let Some(entry) = reducer.index.entry(self.service) {
+        if let Some(entry) = reducer.index.entry(self.service).expected("the Service of a slice") {
+            holds(entry.slice(key).is_some(), "the Service of a slice has it");
             reducer.index.publish_slice(&entry, key, None);
         }
     }
@@ -287,7 +291,8 @@ impl IndexReducer {
 
     /// Removes a Service but keeps the slices that name it.
     fn undeclare(&mut self, key: u64) {
-        if let Some(before) = self.index.entry(key) {
+        if let Some(before) = self.index.entry(key).expected("a Service that is removed") {
+            holds(before.is_declared(), "a Service that is removed was declared");
             let (kind, ports, external) = (ServiceKind::Undeclared, self.ports(&[]), Box::default());
             let after = Service { resource_version: None, kind, ports, external, ..before.as_ref().clone() };
             self.index.publish(Some(&before), after);
@@ -335,6 +340,7 @@ impl IndexReducer {
             .at_most(PORTS_MAX, ports.iter())
             .map(|port| Port { name: port.name.into(), protocol: port.protocol.into(), number: port.number })
             .collect();
+        holds((1..=PORTS_MAX).contains(&ports.len()), "a list of ports has at least one");
         self.ports.get(ports)
     }
 
@@ -347,7 +353,7 @@ impl IndexReducer {
         };
         let labels: Vec<_> = endpoints.iter().map(|endpoint| self.own_label(endpoint, object.address_type)).collect();
         let source = object.source_cluster;
-        Slice {
+        let slice = Slice {
             key,
             ports: self.ports(&object.ports),
             addresses,
@@ -355,7 +361,10 @@ impl IndexReducer {
             zones: self.zones(&endpoints),
             not_ready: self.not_ready(object),
             cluster: (!source.is_empty()).then(|| self.names.get(&*source.to_ascii_lowercase())),
-        }
+        };
+        holds(slice.len() <= ENDPOINTS_MAX, "the endpoints of a slice are bounded");
+        slice.check();
+        slice
     }
 
     /// Returns the endpoints that are not ready; `None` if all are. An invalid address is left out and not counted as
@@ -373,7 +382,9 @@ impl IndexReducer {
         };
         let labels: Vec<_> = endpoints.iter().map(|endpoint| self.own_label(endpoint, object.address_type)).collect();
         let pods: Vec<_> = endpoints.iter().map(|endpoint| pod_of(endpoint)).collect();
-        Some(Box::new(NotReady { total, addresses, pods: Labels::join(&pods), labels: Labels::join(&labels) }))
+        let list = NotReady { total, addresses, pods: Labels::join(&pods), labels: Labels::join(&labels) };
+        list.check();
+        Some(Box::new(list))
     }
 
     /// Parses the addresses of endpoints. Returns those that are valid, and their endpoints in the same order.
@@ -401,7 +412,7 @@ impl IndexReducer {
                 names.push(self.names.get(&*zone.to_ascii_lowercase()));
                 names.len() - 1
             });
-            u16::try_from(at).unwrap_or(u16::MAX)
+            u16::try_from(at).ok().expected("the number of a zone").unwrap_or(u16::MAX)
         };
         let numbers = endpoints.iter().map(number).collect();
         Some(Box::new(Zones { names: self.zones.get(names), numbers }))

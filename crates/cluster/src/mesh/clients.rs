@@ -3,6 +3,7 @@
 use std::hash::BuildHasher;
 use std::net::IpAddr;
 
+use host::invariant::holds;
 use rcu::{Entry, Seed, Shards};
 
 /// Number of shards. A write copies 1/1024 of the table: 100 entries of 100,000.
@@ -55,6 +56,7 @@ impl Clients {
 
     pub(crate) fn remove(&self, address: IpAddr, client: Client) {
         let gone = ClientEntry { address, client };
-        self.0.remove(self.0.hash(&address), |entry| *entry == gone);
+        let removed = self.0.remove(self.0.hash(&address), |entry| *entry == gone);
+        holds(removed.is_some(), "a client that is removed was added");
     }
 }

@@ -89,6 +89,10 @@ impl Hosts {
             }
             holds(claims.len() <= CLAIMS_MAX, "a host has a bounded number of claims");
             debug_assert!(claims.is_sorted_by(|one, next| one.age() <= next.age()), "the oldest claim is first");
+            debug_assert!(
+                claims.iter().zip(claims.iter().skip(1)).all(|(one, next)| one.entry.key != next.entry.key),
+                "an entry claims a host once"
+            );
             has_room
         })
     }
@@ -118,6 +122,8 @@ impl Hosts {
         if host.is_wildcard && was && !is {
             count(&self.wildcards, false);
         }
+        let (wildcards, claimed) = (self.wildcards.load(Ordering::Relaxed), self.claimed.load(Ordering::Relaxed));
+        holds(wildcards <= claimed, "each wildcard is a claimed name");
         result
     }
 
@@ -156,6 +162,7 @@ fn count(counter: &AtomicUsize, up: bool) {
     if up {
         counter.fetch_add(1, Ordering::Release);
     } else {
-        counter.fetch_sub(1, Ordering::Release);
+        let before = counter.fetch_sub(1, Ordering::Release);
+        holds(before > 0, "a name that loses its last claim was counted");
     }
 }

@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use hashbrown::HashMap;
-use host::invariant::Expected as _;
+use host::invariant::{Expected as _, holds};
 use rcu::Seed;
 
 use super::claim::{Age, Claim, Entry};
@@ -72,6 +72,7 @@ impl MeshReducer {
         if self.notes.len() < NOTES_MAX {
             self.notes.push(note);
         }
+        holds(self.notes.len() <= NOTES_MAX, "the number of notes is bounded");
     }
 
     /// Parses a WorkloadEntry and notes its first error.
@@ -150,9 +151,9 @@ impl MeshReducer {
 
     /// Removes an entry.
     pub(crate) fn remove_entry(&mut self, (namespace, key): Keys) {
-        // An entry that is not served in DNS was never stored.
-        let Some(known) = self.namespaces.get_mut(&namespace) else { return };
-        let claims = known.entries.remove(&key).map(|entry| entry.claims);
+        let known = self.namespaces.get_mut(&namespace).expected("the namespace of an entry that is removed");
+        let Some(known) = known else { return };
+        let claims = known.entries.remove(&key).expected("an entry that is removed").map(|entry| entry.claims);
         self.forget_if_empty(namespace);
         for (host, _) in claims.into_iter().flatten() {
             self.index.hosts.withdraw(&host, key);
@@ -168,6 +169,7 @@ impl MeshReducer {
             None => known.workloads.remove(&(is_pod, key)),
         };
         let workload = known.workloads.get(&(is_pod, key)).cloned();
+        holds(workload.is_some() || before.is_some(), "a workload that is removed was known");
         if before == workload {
             self.forget_if_empty(namespace);
             return false;

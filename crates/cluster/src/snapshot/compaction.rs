@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::hash::RandomState;
 
 use hashbrown::HashTable;
+use host::invariant::holds;
 
 use crate::snapshot::{Entry, Record};
 use crate::{Kind, Watch};
@@ -35,6 +36,8 @@ pub struct Compaction {
     watches: BTreeMap<Watch, Listed>,
     /// Number of the next watch.
     next: u32,
+    /// End of the last record in the log.
+    end: u64,
 }
 
 /// Last record of a live object.
@@ -64,6 +67,8 @@ struct Listed {
 impl Compaction {
     /// Adds the next record of the log, which has this place in it.
     pub fn add(&mut self, record: &Record<'_>, offset: u64, length: u32) {
+        holds(length > 0 && self.end <= offset, "records are added in the order of the log");
+        self.end = offset + u64::from(length);
         let Record::Event { kind, namespace, entry } = record else { return };
         let watch = Watch { kind: *kind, namespace: namespace.map(Into::into) };
         match entry {
@@ -109,6 +114,10 @@ impl Compaction {
     pub fn finish<E>(self, mut each: impl FnMut(Piece<'_>) -> Result<(), E>) -> Result<(), E> {
         let mut places: Vec<Place> = self.objects.into_iter().collect();
         places.sort_unstable_by_key(|place| (place.watch, place.offset));
+        let of = |place: &Place| (place.watch, place.offset);
+        debug_assert!(places.is_sorted_by(|one, next| of(one) < of(next)), "a record is copied once");
+        let is_known = |place: &Place| self.watches.values().any(|listed| listed.number == place.watch);
+        debug_assert!(places.iter().all(is_known), "the watch of an object is in the log");
         // In the order of kinds: Namespaces before what is in them.
         for (watch, listed) in &self.watches {
             let of_watch = |place: &&Place| place.watch == listed.number;
@@ -181,6 +190,7 @@ impl Compaction {
         if singles.is_empty() {
             return;
         }
+        holds(!singles.contains(&number), "a watch of all namespaces is not one of a single one");
         self.watches.retain(|single, _| !is_single(single));
         for place in self.objects.iter_mut().filter(|place| singles.contains(&place.watch)) {
             (place.watch, place.list) = (number, before);

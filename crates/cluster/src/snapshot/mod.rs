@@ -19,6 +19,7 @@
 
 mod compaction;
 
+use host::invariant::{Expected as _, holds};
 use serde::{Deserialize, Serialize};
 
 use crate::object::{Event, Meta, Object};
@@ -155,10 +156,8 @@ impl<'a, O: Serialize> Record<'a, O> {
     pub fn append_to(&self, log: &mut Vec<u8>) -> Result<(), RecordError> {
         let begin = log.len();
         log.extend_from_slice(&[0; HEADER_LEN]);
-        // Serialising into a `Vec` cannot fail.
-        if let Ok(longer) = postcard::to_extend(self, core::mem::take(log)) {
-            *log = longer;
-        }
+        let longer = postcard::to_extend(self, core::mem::take(log)).ok().expected("memory takes each record");
+        *log = longer.ok_or(RecordError)?;
         let body = log.get(begin + HEADER_LEN..).unwrap_or_default();
         let length = u32::try_from(body.len()).ok().filter(|_| body.len() <= RECORD_MAX);
         let (Some(length), sum) = (length, crc32fast::hash(body)) else {
@@ -167,6 +166,11 @@ impl<'a, O: Serialize> Record<'a, O> {
         };
         log[begin..begin + 4].copy_from_slice(&length.to_le_bytes());
         log[begin + 4..begin + HEADER_LEN].copy_from_slice(&sum.to_le_bytes());
+        let written = log.len() - begin;
+        holds(
+            length_of_first(&log[begin..]) == Ok(Some(written)),
+            "a record is read with the length that it was written",
+        );
         Ok(())
     }
 }
@@ -203,6 +207,7 @@ pub fn length_of_first(log: &[u8]) -> Result<Option<usize>, RecordError> {
 pub fn for_each_record<'a>(log: &'a [u8], mut each: impl FnMut(usize, usize, Record<'a>)) -> usize {
     let mut at = 0;
     while let Some((record, length)) = log.get(at..).and_then(Record::first_of) {
+        holds(at + length <= log.len(), "a record ends within its log");
         each(at, length, record);
         at += length;
     }

@@ -120,10 +120,13 @@ impl ChangeWriter {
     /// Appends the next records until the message is full or no records are left. Returns true if no records are left.
     pub fn write(&mut self, message: &mut MessageBuf) -> bool {
         while let Some(change) = self.changes.front() {
+            debug_assert!(self.at <= change.len(), "a writer is within its change");
             let removed = change.removed.len();
             let rest = if self.at < removed { &change.removed[self.at..] } else { &change.added[self.at - removed..] };
             let mut records = WireRecords(rest);
             let Some(record) = records.next() else {
+                let is_end = rest.is_empty() && self.at == change.len();
+                debug_assert!(is_end, "a change is written up to its end");
                 (self.changes, self.at) = (core::mem::take(&mut self.changes).split_off(1), 0);
                 continue;
             };

@@ -7,7 +7,7 @@ use wire::{Class, Name, NameRef, Type};
 
 use super::change::{Change, RECORD_FIXED_LEN, WireRecord, push_record};
 use super::error::UpdateError;
-use crate::store::Soa;
+use crate::store::{Soa, serial_is_newer};
 use crate::text::{fold_names, has_names};
 use crate::{Builder, Zone, ZoneError};
 
@@ -106,6 +106,7 @@ impl Draft {
         let to = names.get(&[][..]).and_then(DraftName::soa).map_or(from, |soa| soa.serial);
         names.retain(|labels, now| {
             let before = self.name(labels);
+            debug_assert!(before.len() <= records && before.bytes() <= bytes, "the records of a name were counted");
             records = records + now.len() - before.len();
             bytes = bytes + now.bytes() - before.bytes();
             before.write_difference(now, &mut removed);
@@ -122,6 +123,7 @@ impl Draft {
         if large {
             return Err(UpdateError::LargeSet(SET_MAX));
         }
+        debug_assert!(serial_is_newer(from, to), "a change leads to a newer version");
         self.names.append(&mut names);
         (self.records, self.bytes) = (records, bytes);
         Ok(Change { from, to, removed: removed.into(), added: added.into() })
@@ -134,6 +136,7 @@ impl Draft {
         let Some(at) = set.records.iter().position(|data| **data == *record.rdata) else { return false };
         set.records.remove(at);
         name.drop_empty();
+        debug_assert!(self.records > 0 && record.len() <= self.bytes, "a record of the zone was counted");
         self.records -= 1;
         self.bytes -= record.len();
         true
@@ -157,6 +160,7 @@ impl Draft {
     fn name_mut(&mut self, owner: NameRef<'_>) -> Option<&mut DraftName> {
         let len = owner.prefix_len(self.origin())?;
         let labels = owner.as_bytes()[..len].to_ascii_lowercase().into_boxed_slice();
+        debug_assert!(len + self.origin().len() == owner.len(), "a name is its labels and the zone");
         if !self.names.contains_key(&labels) {
             let name = self.name(&labels);
             self.names.insert(labels.clone(), name);
@@ -188,7 +192,10 @@ impl Draft {
             }
         }
         for name in self.names.values() {
-            let Ok(owner) = NameRef::from_bytes(&name.owner) else { continue };
+            let Ok(owner) = NameRef::from_bytes(&name.owner) else {
+                debug_assert!(name.sets.is_empty(), "a name with records has an owner");
+                continue;
+            };
             for set in &name.sets {
                 for data in &set.records {
                     builder.add(owner, (set.rtype, Class::IN, set.ttl), data)?;
@@ -254,6 +261,7 @@ impl Trial<'_> {
             let at = soa.len().checked_sub(SERIAL_FROM_END)?;
             soa.get_mut(at..)?.first_chunk_mut::<4>()
         });
+        debug_assert!(serial.is_some(), "a zone has an SOA record");
         if let Some(serial) = serial {
             *serial = u32::from_be_bytes(*serial).wrapping_add(1).max(1).to_be_bytes();
         }

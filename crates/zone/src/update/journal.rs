@@ -73,8 +73,10 @@ impl History {
             let oldest = self.changes.pop_front();
             debug_assert!(oldest.is_some(), "without changes there are no bytes");
             let Some(oldest) = oldest else { return };
+            debug_assert!(oldest.len() <= self.bytes, "the bytes of a change were counted");
             self.bytes -= oldest.len();
         }
+        debug_assert!(self.bytes == 0 || !self.changes.is_empty(), "only changes take room");
     }
 
     /// Returns the changes since a version, oldest first. `None` if the version is unknown, or if the changes are
