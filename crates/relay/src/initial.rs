@@ -1,5 +1,5 @@
-//! Initial events of a watch, encoded in parts when the first subscriber reads them: encoding ten thousand objects at once
-//! would delay the changes for all others.
+//! Initial events of a watch, encoded in parts when the first subscriber reads them. Encoding ten thousand objects at
+//! once would delay the changes for all others.
 
 use std::cell::RefCell;
 use std::rc::Rc;

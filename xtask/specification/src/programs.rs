@@ -146,8 +146,8 @@ fn nsd(origins: &[&str], folder: &Path, port: u16) -> String {
     let files = format!("zonesdir: \"{folder}\"\n  xfrdir: \"{folder}\"\n  pidfile: \"{folder}/nsd.pid\"");
     let state = format!("xfrdfile: \"{folder}/xfrd.state\"\n  zonelistfile: \"{folder}/zone.list\"");
     let mut text = format!(
-        "server:\n  ip-address: 127.0.0.1@{port}\n  {files}\n  {state}\n  username: \"\"\n  rrl-ratelimit: 0\n  chroot: \"\"\n  \
-         database: \"\"\nremote-control:\n  control-enable: no\n"
+        "server:\n  ip-address: 127.0.0.1@{port}\n  {files}\n  {state}\n  username: \"\"\n  rrl-ratelimit: 0\n  \
+         chroot: \"\"\n  database: \"\"\nremote-control:\n  control-enable: no\n"
     );
     for origin in origins {
         let _ = writeln!(text, "zone:\n  name: \"{origin}\"\n  zonefile: \"{}\"", file_name(origin));

@@ -154,7 +154,10 @@ mod tests {
     #[test]
     fn decodes_events_in_parts() {
         let end = json!({ "k8s.io/initial-events-end": "true" });
-        let object = |version: &str, annotations| json!({ "kind": "Service", "metadata": { "resourceVersion": version, "annotations": annotations } });
+        let object = |version: &str, annotations| {
+            let metadata = json!({ "resourceVersion": version, "annotations": annotations });
+            json!({ "kind": "Service", "metadata": metadata })
+        };
         let plain = [
             fakeapi::protobuf::event("Service", "ADDED", &object("7", json!({}))),
             fakeapi::protobuf::event("Service", "BOOKMARK", &object("8", end)),

@@ -1,7 +1,8 @@
-//! Informers of client-go at a relay and at its API server: `cargo xtask informers`. Both must have the same objects, after
-//! changes and after a restart of the relay.
+//! Informers of client-go at a relay and at its API server: `cargo xtask informers`. Both must have the same objects,
+//! after changes and after a restart of the relay.
 //!
-//! The informers are a program in Go, in `xtask/bench/informers`. The command is skipped if Go or its modules are missing.
+//! The informers are a program in Go, in `xtask/bench/informers`. The command is skipped if Go or its modules are
+//! missing.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
