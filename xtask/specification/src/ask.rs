@@ -18,7 +18,7 @@ const SENT_MAX: usize = 3;
 /// Length in bytes of the longest datagram.
 const DATAGRAM_MAX: usize = 65_535;
 
-/// Response, or the reason why there is none.
+/// Response, or the reason for its absence.
 pub(crate) type Outcome = Result<Response, String>;
 
 /// Asks all questions over UDP, and over TCP where the response is truncated. Returns the outcomes in their order.
@@ -60,7 +60,7 @@ fn receive(socket: &UdpSocket, server: SocketAddr, questions: &[&Question], outc
         let Some(question) = questions.get(id) else { continue };
         let mut outcome = message::read(bytes, question).map_err(|error| error.to_string());
         if outcome.as_ref().is_ok_and(|response| response.truncated) {
-            outcome = over_tcp(server, question).map_or_else(|error| Err(error.to_string()), |outcome| outcome);
+            outcome = over_tcp(server, question).unwrap_or_else(|error| Err(error.to_string()));
         }
         outcomes.insert(id, outcome);
     }
