@@ -35,7 +35,7 @@ impl AddressTable {
         }
     }
 
-    /// Removes one such pair. Returns false if there is none.
+    /// Removes one such pair. Returns false if the table does not have it.
     pub(crate) fn remove(&self, address: IpAddr, owner: u64) -> bool {
         match address {
             IpAddr::V4(v4) => Owned::new(v4, owner).remove_from(&self.v4),

@@ -77,7 +77,10 @@ impl Reducer {
         holds(is_list == matches!(event, Event::Listed), "a list is complete at its end");
         holds(outcome.change != Change::Nothing || !outcome.stamps, "the serial advances if something has changed");
         let is_from_object = matches!(outcome.change, Change::Added | Change::Updated);
-        holds(!is_from_object || matches!(event, Event::Applied(_)), "an object is added or updated by itself");
+        holds(
+            !is_from_object || matches!(event, Event::Applied(_)),
+            "an object is added or updated by an event with it",
+        );
         let is_removal = matches!(event, Event::Applied(_) | Event::Deleted { .. });
         holds(outcome.change != Change::Removed || is_removal, "an object is removed by an event about it");
         if outcome.change != Change::Nothing {

@@ -12,6 +12,7 @@ use std::rc::Rc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use host::Clock;
+use host::invariant::{Expected as _, holds};
 use listwatch::{Failure, Notice, Page, Received, Source, Transfer};
 use rand::RngExt;
 use rand::rngs::StdRng;
@@ -133,6 +134,7 @@ impl Follower {
     }
 
     fn endpoint(&self) -> &Endpoint {
+        holds(self.member < self.endpoints.len(), "the member in use is one of the endpoints");
         &self.endpoints[self.member]
     }
 
@@ -188,6 +190,7 @@ impl Follower {
         let Cursor { mut listed, range, revision, .. } = cursor;
         listed.extend(done.map(|done| (done, revision + 1)));
         let range = range + 1;
+        holds(listed.len() <= range && range <= self.ranges.len(), "each range is listed once");
         if range < self.ranges.len() {
             Page::Next(Cursor { listed, range, ..Cursor::first() })
         } else {
@@ -249,7 +252,8 @@ impl Source for Follower {
             };
             return self.store.apply_response(response);
         }
-        let Some(Reading::Page { listed, next }) = self.reading.take() else { return Ok(Received::End) };
+        let reading = self.reading.take().expected("a response that is read");
+        let Some(Reading::Page { listed, next }) = reading else { return Ok(Received::End) };
         if let Some((range, kvs)) = listed {
             self.store.apply_page(&range, &kvs);
         }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use host::invariant::holds;
 use http::HeaderMap;
 use http::header::CONTENT_ENCODING;
 use http_body_util::BodyExt;
@@ -62,6 +63,7 @@ impl ResponseBody {
         {
             rest.extend_from_slice(&bytes[..bytes.len().min(bytes_max - rest.len())]);
         }
+        holds(rest.len() <= bytes_max, "the rest of a body is bounded");
         rest
     }
 

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cluster::Source as ClusterSource;
+use host::invariant::broken;
 use http_body_util::{BodyExt, Limited};
 use hyper::body::Bytes;
 use kube::client::Body;
@@ -244,7 +245,10 @@ impl<E: FnMut(Option<Data>)> Source for Follower<E> {
                 take_lines(lines, &bytes, failure, &mut self.news)
             }
             Some(Reading::List(_)) => self.finish_list().await,
-            None => Ok(Received::End),
+            None => {
+                broken("a response that is read was opened");
+                Ok(Received::End)
+            }
         }
     }
 

@@ -8,6 +8,7 @@ use std::rc::Rc;
 
 use cluster::{Kind, Request, Watch};
 use host::boxed;
+use host::invariant::holds;
 use tokio::task::{AbortHandle, JoinSet};
 use tracing::warn;
 
@@ -76,6 +77,7 @@ impl Follower {
         for kind in self.kinds.clone() {
             namespaces.iter().for_each(|name| self.watch(&Watch { kind, namespace: Some(name.clone()) }));
         }
+        holds(self.running.len() <= self.kinds.len() * NAMESPACES_MAX, "the number of watches is bounded");
     }
 
     /// Closes the watches of namespaces that are no longer selected.
@@ -121,6 +123,7 @@ impl Follower {
     }
 
     fn watch_everything(&mut self) {
+        holds(!self.is_wide, "watches are widened once");
         self.is_wide = true;
         self.kinds.clone().into_iter().for_each(|kind| self.watch(&Watch { kind, namespace: None }));
     }

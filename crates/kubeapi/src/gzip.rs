@@ -81,6 +81,7 @@ impl Gunzip {
     /// The input is not a gzip stream, or expands too much. The stream ends there.
     pub fn next_piece(&mut self, input: &mut &[u8]) -> Result<Vec<u8>, GzipError> {
         let mut piece = Vec::new();
+        holds(self.part != Part::Data || self.held.is_empty(), "bytes of header and trailer are held back, not data");
         // Inflated data may be held back although the input is consumed.
         while piece.is_empty() && (!input.is_empty() || self.part == Part::Data) {
             let before = (input.len(), self.part);
@@ -108,6 +109,7 @@ impl Gunzip {
         self.held.extend_from_slice(now);
         match header_len(&self.held)? {
             Some(len) => {
+                holds(held < len && len <= self.held.len(), "a header ends in the bytes that are new");
                 *input = &input[len - held..];
                 (self.part, self.sizes) = (Part::Data, (0, 0));
                 self.held.clear();
@@ -130,6 +132,8 @@ impl Gunzip {
         let status = self.inflate.decompress(input, &mut piece, FlushDecompress::None);
         let status = status.map_err(|_| GzipError::Data)?;
         let (used, made) = (self.inflate.total_in() - before.0, self.inflate.total_out() - before.1);
+        holds(used <= input.len() as u64, "no more is read than there is");
+        holds(made <= PIECE as u64, "no more is inflated than there is room for");
         *input = input.get(usize::try_from(used).unwrap_or(usize::MAX)..).ok_or(GzipError::Data)?;
         piece.truncate(usize::try_from(made).unwrap_or(0));
         self.sizes = (self.inflate.total_in(), self.inflate.total_out());
@@ -144,7 +148,8 @@ impl Gunzip {
     }
 
     fn trailer(&mut self, input: &mut &[u8]) -> Result<(), GzipError> {
-        let (now, rest) = input.split_at(input.len().min(TRAILER - self.held.len()));
+        holds(self.held.len() < TRAILER, "a trailer is checked as soon as it is complete");
+        let (now, rest) = input.split_at(input.len().min(TRAILER.saturating_sub(self.held.len())));
         self.held.extend_from_slice(now);
         *input = rest;
         let Some((checksum, len)) = self.held.first_chunk::<4>().zip(self.held.last_chunk::<4>()) else {

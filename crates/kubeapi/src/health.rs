@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use cluster::{Index, Kind};
 use host::Instant;
+use host::invariant::{Expected as _, holds};
 
 use crate::failure::ApiError;
 
@@ -146,9 +147,9 @@ impl ViewHealth {
         let mut watches = self.lock();
         let number = watches.next;
         watches.next += 1;
-        watches
-            .open
-            .insert(number, Watch { kind, began, heard: None, proof: Proof::Missing, failing: None, server: None });
+        let watch = Watch { kind, began, heard: None, proof: Proof::Missing, failing: None, server: None };
+        let former = watches.open.insert(number, watch);
+        holds(former.is_none(), "the number of a watch is used once");
         WatchHealth { view: Arc::clone(self), number }
     }
 
@@ -217,7 +218,10 @@ pub(crate) struct WatchHealth {
 impl WatchHealth {
     /// Records that the API server sent something.
     pub(crate) fn heard(&self) {
-        self.change(|watch, now| watch.heard = Some(now));
+        self.change(|watch, now| {
+            holds(watch.heard.is_none_or(|last| last <= now), "time does not go backwards");
+            watch.heard = Some(now);
+        });
     }
 
     /// Records that the objects are current: a list is complete, or a watch has sent something.
@@ -272,7 +276,7 @@ impl WatchHealth {
 
     fn change(&self, change: impl FnOnce(&mut Watch, Instant)) {
         let now = self.now();
-        if let Some(watch) = self.view.lock().open.get_mut(&self.number) {
+        if let Some(watch) = self.view.lock().open.get_mut(&self.number).expected("the health of an open watch") {
             change(watch, now);
         }
     }
@@ -280,7 +284,8 @@ impl WatchHealth {
 
 impl Drop for WatchHealth {
     fn drop(&mut self) {
-        self.view.lock().open.remove(&self.number);
+        let removed = self.view.lock().open.remove(&self.number);
+        holds(removed.is_some(), "the health of a watch ends with it");
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cluster::RateLimit;
+use host::invariant::{Expected as _, holds};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep};
 
@@ -34,7 +35,9 @@ impl RateLimiter {
     /// rate limit, and would be sent as a burst when slots become free.
     pub(crate) async fn pass(&self) -> (Permit, Duration) {
         let permit = match &self.in_flight {
-            Some(permits) => Arc::clone(permits).acquire_owned().await.ok(),
+            Some(permits) => {
+                Arc::clone(permits).acquire_owned().await.ok().expected("a permit, since no one closes them")
+            }
             None => None,
         };
         let wait = self.reserve(Instant::now());
@@ -49,6 +52,7 @@ impl RateLimiter {
         let RateLimit { every, burst, .. } = self.rate_limit;
         let due = self.due.get().max(now);
         self.due.set(due.checked_add(every).unwrap_or(due));
+        holds(now <= due && due <= self.due.get(), "a request is due after the one before");
         due.duration_since(now).saturating_sub(every.saturating_mul(burst.saturating_sub(1)))
     }
 }

@@ -37,6 +37,7 @@ impl Servers {
         if !relays.only {
             list.push(server(request, timing, meter)?);
         }
+        holds(order.relays > 0 && order.relays <= list.len(), "the relays are the first servers of the list");
         Ok(Servers { list, order: Some(order) })
     }
 

@@ -58,6 +58,8 @@ impl Backoff {
     pub fn new(rule: BackoffRule) -> Backoff {
         let (BackoffRule::PartOfOutage { min, max, .. } | BackoffRule::Doubling { min, max, .. }) = rule;
         holds(!min.is_zero() && min <= max, "pauses have a range above zero");
+        let has_server = !matches!(rule, BackoffRule::Doubling { servers: 0, .. });
+        holds(has_server, "a round has at least one server");
         Backoff { rule, failing: None, reached: false, failures: 0 }
     }
 
@@ -90,6 +92,7 @@ impl Backoff {
         holds(pause >= min, "a failure is followed by a pause");
         holds(pause <= max.max(2 * min).max(RETRY_AFTER_MAX + RETRY_AFTER_MAX / 4), "a pause is bounded");
         self.failing = Some((now - failing_for, now + pause));
+        holds(self.failing.is_some_and(|(since, end)| since <= now && now < end), "a pause ends later");
         pause
     }
 

@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use host::Instant;
-use host::invariant::holds;
+use host::invariant::{Expected as _, broken, holds};
 
 use crate::backoff::Backoff;
 use crate::event::{Action, Event, Failure, FailureKind, Notice, Page, Received, Request, Step, Transfer};
@@ -128,13 +128,17 @@ impl<P: Clone, C: Clone> Machine<P, C> {
 
     /// Returns the first action.
     pub fn start(&mut self, now: Instant) -> Action<P, C> {
+        holds(self.known == Known::Nothing, "a machine starts without a collection");
         self.attempt = now;
         self.state = self.new_list();
-        self.open(now)
+        let action = self.open(now);
+        self.check(&action);
+        action
     }
 
     /// Returns the first action of a process that knows the objects of an earlier one.
     pub fn resume(&mut self, earlier: Earlier<P>, now: Instant) -> Action<P, C> {
+        holds(self.known == Known::Nothing, "a machine resumes what an earlier process knew");
         self.attempt = now;
         self.known = Known::Remembered;
         if let (Earlier::Complete(position) | Earlier::Partial(Some(position)), true) =
@@ -159,7 +163,9 @@ impl<P: Clone, C: Clone> Machine<P, C> {
             }),
             _ => self.new_list(),
         };
-        self.open(now)
+        let action = self.open(now);
+        self.check(&action);
+        action
     }
 
     /// Takes the notices of the first action.
@@ -219,6 +225,14 @@ impl<P: Clone, C: Clone> Machine<P, C> {
         let is_checked = !self.is_checking() || self.policy.resume == Resume::Check;
         holds(is_checked, "a position is checked if the source can check it");
         holds(self.notices.len() <= NOTICES_MAX, "a step has few notices");
+        self.check_sources();
+        if self.notices.iter().any(|notice| matches!(notice, Notice::Failed { .. })) {
+            holds(self.health.is_failing(), "a failure that is reported is an outage");
+            holds(
+                !self.notices.iter().any(|notice| matches!(notice, Notice::Listed(_))),
+                "a list fails or is complete",
+            );
+        }
         if self.notices.iter().any(|notice| matches!(notice, Notice::Listed(_))) {
             holds(self.known == Known::Listed, "a list that is reported is known");
             holds(self.is_watching(), "a watch follows a complete list");
@@ -234,6 +248,19 @@ impl<P: Clone, C: Clone> Machine<P, C> {
         }
     }
 
+    fn check_sources(&self) {
+        holds(!self.streams || self.policy.streams, "streams are used if the source may support them");
+        holds(self.sources.is_some() == self.policy.order.is_some(), "ordered sources have a policy");
+        holds(self.floor.is_none() || self.sources.is_some(), "a list has a bound if a source can be behind");
+        if let State::Confirming { then } = &self.state {
+            holds(self.floor.is_some(), "a position that is confirmed is known");
+            let is_request = !matches!(**then, State::Confirming { .. } | State::Waiting { .. } | State::Absent);
+            holds(is_request, "a confirmation leads to a list or a watch");
+        }
+        let moves = |notice: &Notice| matches!(notice, Notice::Moved { .. } | Notice::Returned { .. });
+        holds(self.sources.is_some() || !self.notices.iter().any(moves), "a machine with one source does not move");
+    }
+
     const fn is_pausing(&self) -> bool {
         matches!(self.state, State::Waiting { .. } | State::Absent)
     }
@@ -243,6 +270,7 @@ impl<P: Clone, C: Clone> Machine<P, C> {
     }
 
     fn opened(&mut self, now: Instant) -> Action<P, C> {
+        holds(!self.is_pausing(), "a response belongs to a request");
         match &mut self.state {
             State::Listing | State::Paging { cursor: None } => self.notices.push(Notice::ListBegins),
             State::Following(Watch { is_doubted: false, uncounted, .. }) => {
@@ -257,6 +285,8 @@ impl<P: Clone, C: Clone> Machine<P, C> {
     }
 
     fn received(&mut self, events: u64, position: Option<P>, ends_list: bool, now: Instant) -> Action<P, C> {
+        holds(!self.is_pausing(), "a response belongs to a request");
+        holds(!ends_list || matches!(self.state, State::Listing), "a list that ends in a stream began in it");
         match &mut self.state {
             State::Listing => {
                 if let Some(position) = position.filter(|_| ends_list) {
@@ -282,6 +312,7 @@ impl<P: Clone, C: Clone> Machine<P, C> {
     }
 
     fn page_end(&mut self, page: Page<P, C>, now: Instant) -> Action<P, C> {
+        holds(matches!(self.state, State::Paging { .. }), "a page belongs to a list of pages");
         match (&self.state, page) {
             (State::Paging { .. }, Page::Next(cursor)) => self.state = State::Paging { cursor: Some(cursor) },
             (State::Paging { .. }, Page::Last(position)) => self.follow(position, Transfer::Pages, now),
@@ -363,7 +394,7 @@ impl<P: Clone, C: Clone> Machine<P, C> {
 
     /// Continues at the next source, from where this one has failed.
     fn move_on(&mut self, kind: FailureKind, now: Instant, jitter: f64) {
-        let Some(sources) = &mut self.sources else { return };
+        let Some(sources) = self.sources.as_mut().expected("the sources of a machine that moves on") else { return };
         let next = sources.failed(kind, now, jitter);
         self.notices.push(Notice::Moved { source: sources.current() });
         // The next source may support streams, and does not know the cursors of this one.
@@ -570,6 +601,7 @@ impl<P: Clone, C: Clone> Machine<P, C> {
             self.attempt = now;
             return self.open(now);
         }
+        holds(!self.is_pausing(), "a pause follows a request");
         let then = core::mem::replace(&mut self.state, State::Absent);
         self.state = State::Waiting { then: Box::new(then) };
         Action::Sleep(pause)
@@ -600,8 +632,10 @@ impl<P: Clone, C: Clone> Machine<P, C> {
             }
             State::Confirming { .. } => match &self.floor {
                 Some(position) => Action::Open(Request::Confirm { position: position.clone() }),
-                // No source is behind nothing.
-                None => Action::Sleep(self.policy.watch_min),
+                None => {
+                    broken("a position that is confirmed is known");
+                    Action::Sleep(self.policy.watch_min)
+                }
             },
             State::Following(following) => {
                 (following.began, following.events) = (now, 0);
@@ -609,7 +643,10 @@ impl<P: Clone, C: Clone> Machine<P, C> {
                 let check = following.is_doubted;
                 Action::Open(if check { Request::Check { position } } else { Request::Watch { position } })
             }
-            State::Waiting { .. } | State::Absent => Action::Sleep(self.policy.watch_min),
+            State::Waiting { .. } | State::Absent => {
+                broken("a machine that pauses requests nothing");
+                Action::Sleep(self.policy.watch_min)
+            }
         }
     }
 

@@ -168,11 +168,22 @@ impl Sources {
             self.relay = (self.relay + 1) % relays.max(1);
             self.at = self.relay;
         }
+        self.check();
         if confirms { Next::Confirm } else { Next::Repeat }
     }
 
     /// Returns to the relay that was found while the server was used.
-    pub(crate) const fn return_to_relay(&mut self) {
+    pub(crate) fn return_to_relay(&mut self) {
+        holds(!self.is_at_relay(), "a watch returns from the server");
         self.at = self.relay;
+        self.check();
+    }
+
+    fn check(&self) {
+        let Order { relays, has_server, .. } = self.order;
+        holds(self.at < relays + usize::from(has_server), "the current source is one of the order");
+        holds(self.relay < relays, "the last relay is one of the order");
+        holds(has_server || !self.needs_server, "a server is needed if there is one");
+        holds(self.silences <= self.failures, "each silence is a failure");
     }
 }

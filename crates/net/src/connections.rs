@@ -37,6 +37,9 @@ const IDLE_MIN: Duration = Duration::from_millis(200);
 /// bound, a burst of large answers would evict one connection after the other, and free none of their buffers.
 const LEAVING_MAX: usize = 1 << 20;
 
+/// Number of clients up to which a debug build checks the whole table after each change.
+const CHECKED_MAX: usize = 64;
+
 /// Bounds of a [`ConnectionTable`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TableLimits {
@@ -232,6 +235,19 @@ impl ConnectionTable {
     fn insert(&self, entries: &mut Entries, address: IpAddr, entry: Arc<Entry>) {
         self.open.fetch_add(entry.weight, Ordering::Relaxed);
         entries.by_address.entry(address).or_default().push(entry);
+        self.check(entries);
+    }
+
+    /// Checks the table after a change. Debug builds only, and only while a search is cheap.
+    fn check(&self, entries: &Entries) {
+        if !cfg!(debug_assertions) || entries.by_address.len() > CHECKED_MAX {
+            return;
+        }
+        let all = || entries.by_address.values().flatten();
+        let weight: usize = all().map(|entry| entry.weight).sum();
+        holds(weight == self.open.load(Ordering::Relaxed), "the table counts the weights of its connections");
+        holds(entries.by_address.values().all(|own| !own.is_empty()), "a client in the table has a connection");
+        holds(all().all(|entry| !entry.is_evicted.load(Ordering::Relaxed)), "an evicted connection has left the table");
     }
 
     /// Makes room for one more connection of this weight from an address. Returns true if that took an eviction.
@@ -320,6 +336,7 @@ impl ConnectionTable {
         }
         let open = self.open.fetch_sub(entry.weight, Ordering::Relaxed);
         holds(entry.weight <= open, "the weight of a connection in the table was counted");
+        self.check(entries);
         true
     }
 

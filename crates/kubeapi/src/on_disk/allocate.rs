@@ -7,6 +7,8 @@
 use std::collections::HashSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use host::invariant::{Expected as _, holds};
+
 /// First offset to allocate. API servers reserve the lowest addresses for static allocation, such as 10.96.0.1 and
 /// 10.96.0.10.
 const FIRST: u32 = 256;
@@ -34,8 +36,10 @@ impl Allocator {
     /// Allocates one address of each family for a Service, or returns `None` if all are taken.
     pub(crate) fn give(&mut self, namespace: &str, name: &str) -> Option<(Ipv4Addr, Ipv6Addr)> {
         let size = END - FIRST;
-        let wanted = u32::try_from(hash(namespace, name) % u64::from(size)).unwrap_or_default();
+        let wanted = u32::try_from(hash(namespace, name) % u64::from(size)).ok().expected("a number below a `u32`");
+        let wanted = wanted.unwrap_or_default();
         let number = (0..size).map(|step| FIRST + (wanted + step) % size).find(|number| self.taken.insert(*number))?;
+        holds((FIRST..END).contains(&number), "an address that is allocated is in the range");
         Some((v4_of(number), v6_of(number)))
     }
 }

@@ -9,6 +9,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use cluster::snapshot::{Compaction, Piece};
+use host::invariant::holds;
 use transport::files::is_at;
 
 use super::file::{self, Header};
@@ -81,6 +82,7 @@ fn compact(old: &File, end: u64, new: &File) -> io::Result<u64> {
         new.write_all(&bytes)
     })?;
     new.flush()?;
+    holds(reader.offset() <= end, "a log is read up to its end");
     Ok(reader.offset())
 }
 

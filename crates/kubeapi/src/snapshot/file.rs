@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use aws_lc_rs::digest::{SHA256, SHA256_OUTPUT_LEN, digest};
 use cluster::{RateLimit, Request};
+use host::invariant::{Expected as _, holds};
 use transport::files::{is_at, open_log};
 
 use super::LoadError;
@@ -40,7 +41,9 @@ impl Header {
         };
         let hash = |text: &str| digest(&SHA256, text.as_bytes());
         let (request, version) = (hash(&format!("{request:?}")), hash(env!("CARGO_PKG_VERSION")));
-        Header([TITLE, request.as_ref(), version.as_ref()].concat())
+        let bytes = [TITLE, request.as_ref(), version.as_ref()].concat();
+        holds(bytes.len() == HEADER_LEN, "all headers have the same length");
+        Header(bytes)
     }
 
     /// Compares the header with that of a file. Returns true if this version of the program wrote it.
@@ -90,7 +93,8 @@ pub(super) fn open(path: &Path, header: &Header) -> Result<Opened, LoadError> {
     }
     let mut bytes = [0; HEADER_LEN];
     let length = metadata.len().min(Header::LEN);
-    let read = bytes.get_mut(..usize::try_from(length).unwrap_or_default()).unwrap_or_default();
+    let read = usize::try_from(length).ok().and_then(|length| bytes.get_mut(..length)).expected("room for a header");
+    let read = read.unwrap_or_default();
     file.read_exact_at(read, 0)?;
     let is_same_version = header.check(read)?;
     // Another process that appends to the file has the lock.
@@ -101,6 +105,7 @@ pub(super) fn open(path: &Path, header: &Header) -> Result<Opened, LoadError> {
 impl Opened {
     /// Returns the log to continue, without what follows after `end`.
     pub(super) fn into_log(self, end: u64, base: u64) -> Option<Existing> {
+        holds(Header::LEN <= base && base <= end && end <= self.len, "a log has a header, a base and a journal");
         let is_whole = end == self.len || self.is_own && self.file.set_len(end).is_ok();
         (self.is_own && is_whole).then(|| Existing { file: Arc::new(self.file), len: end, base })
     }

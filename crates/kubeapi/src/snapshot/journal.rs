@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use cluster::snapshot::Record;
+use host::invariant::{Expected as _, broken, holds};
 use serde::Serialize;
 use tokio::sync::Notify;
 use tracing::warn;
@@ -97,6 +98,7 @@ impl Journal {
 
     /// Continues the log of an earlier process, or begins a new one.
     pub(crate) fn start(&self, restored: &mut super::Restored) {
+        holds(self.open.borrow().is_none(), "a journal is opened once");
         let started = match restored.log.take() {
             Some(Existing { file, len, base }) => Open::new(file, len, base, Stage::InPlace),
             None => super::file::create(&self.path, &self.header)
@@ -111,6 +113,7 @@ impl Journal {
     /// Begins with a new file. The caller lists everything again.
     pub(super) fn restart(&self, file: File) -> io::Result<()> {
         let open = Open::new(Arc::new(file), Header::LEN, 0, Stage::Beside(BTreeMap::new()))?;
+        holds(self.open.borrow().is_none(), "a journal is opened again after it was closed");
         *self.open.borrow_mut() = Some(open);
         Ok(())
     }
@@ -180,6 +183,7 @@ impl Journal {
     /// Records that the file has taken the place of the snapshot.
     pub(super) fn published(&self, file: &Arc<File>) {
         if let Some(open) = self.open.borrow_mut().as_mut().filter(|open| Arc::ptr_eq(&open.file, file)) {
+            holds(matches!(open.stage, Stage::Complete), "a file is published when it has all lists");
             (open.stage, open.base) = (Stage::InPlace, open.len);
         }
         self.append(&Record::<()>::BaseEnd, true);
@@ -232,6 +236,7 @@ impl Journal {
 
 impl Open {
     fn new(file: Arc<File>, len: u64, base: u64, stage: Stage) -> io::Result<Open> {
+        holds(base <= len, "the base of a log is a part of it");
         let writer = Writer::start(Arc::clone(&file))?;
         Ok(Open { writer, file, len, base, stage, buffer: Vec::new() })
     }
@@ -247,24 +252,26 @@ impl Open {
             return Err(io::ErrorKind::FileTooLarge.into());
         }
         let Done::Appended(buffer) = self.writer.call(Job::Append(core::mem::take(&mut self.buffer)))? else {
-            return Err(io::Error::other("the writer did another job"));
+            return Err(another_job());
         };
+        holds(buffer.is_empty(), "the records that were handed over are written");
         self.buffer = buffer;
         let had_grown = self.has_grown();
         self.len += length;
+        holds(self.len <= FILE_MAX, "the size of a snapshot is bounded");
         Ok(!had_grown && self.has_grown())
     }
 
     fn has_grown(&self) -> bool {
+        holds(self.base <= self.len, "the base of a log is a part of it");
         matches!(self.stage, Stage::InPlace) && self.len - self.base.min(self.len) > self.base.max(COMPACTION_MIN)
     }
 
     fn replace(&mut self, path: &Path, replacement: Replacement) -> io::Result<()> {
+        holds(matches!(self.stage, Stage::InPlace), "a file that serves is replaced");
         let base = replacement.base;
         let job = Job::Replace(path.to_owned(), Box::new(replacement));
-        let Done::Replaced(file, len) = self.writer.call(job)? else {
-            return Err(io::Error::other("the writer did another job"));
-        };
+        let Done::Replaced(file, len) = self.writer.call(job)? else { return Err(another_job()) };
         (self.file, self.len, self.base) = (file, len, base);
         Ok(())
     }
@@ -305,7 +312,8 @@ impl Writer {
     /// Lets the thread do a job. After an error, the writer must be dropped.
     fn call(&self, job: Job) -> io::Result<Done> {
         let ended = || io::Error::other("the thread that writes has ended");
-        self.jobs.as_ref().ok_or_else(ended)?.send(job).map_err(|_| ended())?;
+        let jobs = self.jobs.as_ref().expected("the queue of a writer that is open");
+        jobs.ok_or_else(ended)?.send(job).map_err(|_| ended())?;
         let done = self.done.lock().unwrap_or_else(PoisonError::into_inner).recv_timeout(APPEND_MAX);
         done.map_err(|error| match error {
             RecvTimeoutError::Timeout => io::Error::new(io::ErrorKind::TimedOut, "the disk took longer than 1 s"),
@@ -323,6 +331,12 @@ impl Drop for Writer {
 }
 
 /// Does jobs until there are no more. The file, which is locked, is closed before `done`.
+/// Returns the error for the outcome of another job. A writer that is late is closed, so its outcomes are in order.
+fn another_job() -> io::Error {
+    broken("a writer reports each job in turn");
+    io::Error::other("the writer did another job")
+}
+
 fn work(done: &SyncSender<io::Result<Done>>, jobs: &Receiver<Job>, mut file: Arc<File>) {
     while let Ok(job) = jobs.recv() {
         let outcome = match job {

@@ -5,6 +5,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 
 use cluster::snapshot::{Record, length_of_first};
+use host::invariant::{Expected as _, holds};
 
 /// Number of bytes that are read at once, unless a record is longer.
 const PART: usize = 256 << 10;
@@ -28,6 +29,7 @@ impl<'f> Reader<'f> {
 
     /// Returns the offset of the next record.
     pub(super) fn offset(&self) -> u64 {
+        holds(self.done <= self.buffer.len(), "records are read from what is buffered");
         self.at - (self.buffer.len() - self.done) as u64
     }
 
@@ -45,7 +47,8 @@ impl<'f> Reader<'f> {
         let offset = self.offset();
         let Some((record, length)) = Record::first_of(&self.buffer[self.done..]) else { return Ok(None) };
         self.done += length;
-        Ok(u32::try_from(length).ok().map(|length| (offset, length, record)))
+        let length = u32::try_from(length).ok().expected("the length of a record");
+        Ok(length.map(|length| (offset, length, record)))
     }
 
     /// Reads more, up to this number of bytes in the buffer. Returns false at the end.
@@ -54,8 +57,10 @@ impl<'f> Reader<'f> {
         self.done = 0;
         let known = self.buffer.len();
         let more = (wanted.saturating_sub(known) as u64).min(self.end.saturating_sub(self.at));
-        self.buffer.resize(known + usize::try_from(more).unwrap_or_default(), 0);
+        let more = usize::try_from(more).ok().expected("a part that fits in memory").unwrap_or_default();
+        self.buffer.resize(known + more, 0);
         let read = self.file.read_at(&mut self.buffer[known..], self.at)?;
+        holds(read <= more, "no more is read than there is room for");
         self.buffer.truncate(known + read);
         self.at += read as u64;
         Ok(read > 0)

@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use cluster::Kind;
 use cluster::object::{Event, Meta, Object};
+use host::invariant::{Expected as _, broken, holds};
 use http_body_util::BodyExt;
 use hyper::body::Bytes;
 use kube::client::Body;
@@ -219,7 +220,7 @@ impl Watcher {
     async fn read_part(&mut self, silence: Duration) -> Result<Received<String, String>, ApiError> {
         let is_relay = self.servers.is_relay(self.server);
         let Watcher { api, target, accept, sink, timing, health, reading, is_following, relist, .. } = self;
-        let Some(reading) = reading else { return Ok(Received::End) };
+        let Some(reading) = reading.as_mut().expected("a response that is read") else { return Ok(Received::End) };
         let proof = Prover { api, target, accept, health, timing };
         let lookout = self.lookout.as_mut().filter(|_| *is_following);
         let position = &self.position;
@@ -240,6 +241,7 @@ impl Watcher {
     fn move_to(&mut self, number: usize) {
         self.use_server(number);
         let order = self.servers.order();
+        holds(order.is_some(), "a watch moves if it has several servers");
         self.lookout = None;
         if self.servers.is_relay(number) {
             self.relay = number;
@@ -253,6 +255,7 @@ impl Watcher {
 
     /// Continues at a relay that was found.
     fn return_to(&mut self, number: usize) {
+        holds(self.servers.is_relay(number), "a watch returns to a relay");
         info!(target: LOG, "Watching {} at a relay again", self.target.describe());
         self.lookout = None;
         self.use_server(number);
@@ -295,6 +298,7 @@ impl Watcher {
                 Reading::page(kind, response, not_before.clone())
             }
             Request::Check { .. } | Request::Confirm { .. } | Request::Watch { .. } => {
+                broken("a list is requested as a stream or by pages");
                 return Err(ApiError::Unexpected("no list is requested".to_owned()));
             }
         })

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use cluster::object::{Event, Object};
 use cluster::{Change, Kind};
+use host::invariant::{broken, holds};
 use hyper::body::Bytes;
 use listwatch::{Page, Received};
 
@@ -218,6 +219,7 @@ impl Progress {
                 self.advance(unreadable.version, *is_listing);
             }
             WatchEvent::Bookmark { version, ends_list: true } if *is_listing => {
+                holds(!self.ends_list, "a list ends once");
                 (*is_listing, self.ends_list, self.position) = (false, true, Some(version.to_owned()));
             }
             WatchEvent::Bookmark { version, .. } => {
@@ -255,7 +257,7 @@ fn applied(object: Object<'_>, trigger: &str, is_listing: bool, sink: &Sink) {
     let version = (!is_listing).then_some(object.meta().version);
     let event = Event::Applied(object);
     let change = sink.apply_at(&event, version);
-    let Event::Applied(object) = event else { return };
+    let Event::Applied(object) = event else { return broken("an event is what it was made as") };
     if !is_listing && !trigger.is_empty() && matches!(change, Change::Added | Change::Updated) {
         sink.observe(&object, trigger);
     }

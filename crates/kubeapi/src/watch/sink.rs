@@ -8,6 +8,7 @@ use std::time::Duration;
 use cluster::object::{Event, Meta, Object};
 use cluster::snapshot::{Entry, Record};
 use cluster::{Change, Index, Kind, Reducer, Request, Resumable, ServiceKind, Watch};
+use host::invariant::holds;
 use serde::Serialize;
 use tokio::sync::{Notify, watch};
 use tracing::warn;
@@ -118,7 +119,9 @@ impl Sink {
         let is_own = |watch: &Watch| watch.kind == self.kind && watch.namespace == self.namespace;
         let mut resumable = self.shared.resumable.borrow_mut();
         let at = resumable.iter().position(|known| is_own(&known.watch))?;
-        Some(resumable.swap_remove(at))
+        let own = resumable.swap_remove(at);
+        holds(!resumable.iter().any(|known| is_own(&known.watch)), "a watch resumes once");
+        Some(own)
     }
 
     /// Returns a channel that changes if everything has to be listed again.
@@ -153,6 +156,7 @@ impl Sink {
 
     /// Applies an event. `position` is the one after it, or `None` within a list.
     pub(crate) fn apply_at(&self, event: &Event<'_>, position: Option<&str>) -> Change {
+        holds(position.is_none() || !matches!(event, Event::Listing), "a list has a position at its end");
         self.record(event, position.filter(|position| !position.is_empty()));
         let change = self.reduce(event);
         if matches!(event, Event::Listed) {

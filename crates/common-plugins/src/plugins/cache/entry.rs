@@ -235,6 +235,7 @@ fn cause_of(query: &Query, response: &Response) -> Option<Box<str>> {
         None => text.to_owned(),
     };
     cause.truncate(cause.floor_char_boundary(CAUSE_MAX));
+    holds((1..=CAUSE_MAX).contains(&cause.len()), "the cause of a failure is a bounded text");
     Some(cause.into())
 }
 

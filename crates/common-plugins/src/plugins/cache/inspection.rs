@@ -86,7 +86,8 @@ fn records(entry: &Entry, name: NameRef<'_>, ttl: u32) -> Vec<String> {
     response.message.set_limit(usize::from(u16::MAX));
     entry.restore(&mut response, ttl);
     let message = &response.message;
-    let text = |mark| record_text(&message.owner(mark).ok()?, &message.record(mark));
+    let owner = |mark| message.owner(mark).ok().expected("the owner of a record in the cache");
+    let text = |mark| record_text(&owner(mark)?, &message.record(mark));
     let sections = [Section::Answer, Section::Authority, Section::Additional];
     sections.into_iter().flat_map(|section| message.section(section).collect::<Vec<_>>()).filter_map(text).collect()
 }

@@ -341,6 +341,7 @@ impl Cache {
     ) -> Option<LookupResult> {
         match (freshness, entry.left(now)) {
             (Freshness::Valid, Some(left)) => {
+                holds(left > 0 && left <= entry.ttl(), "a valid entry has a part of its TTL left");
                 entry.restore(response, if self.config.keep_ttl { entry.ttl() } else { left });
                 if entry.rcode() == Rcode::SERVFAIL {
                     response.set_ede(EdeCode::CACHED_ERROR, "an earlier query for this name failed");
@@ -348,6 +349,7 @@ impl Cache {
                 Some(LookupResult::Fresh { prefetch: M::KEEPS && entry.hit(self.config.prefetch, left, now) })
             }
             (Freshness::Expired, None) if entry.is_of_use(now, self.keep_stale()) => {
+                holds(self.config.stale.is_some(), "an expired entry is of use with `serve_stale`");
                 Some(LookupResult::Stale { held_back: entry.is_held_back(now) })
             }
             _ => None,

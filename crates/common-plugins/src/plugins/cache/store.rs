@@ -39,6 +39,7 @@ impl Store {
         let share = (capacity / shards).max(SHARE_MIN);
         // Otherwise the table rounds the number up, and the bounds are those of another table.
         holds(shards.is_power_of_two(), "the number of shards is a power of two");
+        holds(share >= SHARE_MIN, "a shard has room for entries whose hashes are close");
         Store { table: Shards::new(shards), share, bytes: AtomicUsize::new(0), bytes_max: share * shards * BYTES_EACH }
     }
 

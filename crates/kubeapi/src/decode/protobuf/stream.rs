@@ -1,6 +1,8 @@
 //! Splits a byte stream into parts and hands out each when it is complete. Parts that arrive in one chunk are not
 //! copied. At most one part is buffered.
 
+use host::invariant::holds;
+
 use crate::decode::OutOfSyncError;
 
 /// Result of looking at the available bytes.
@@ -57,14 +59,16 @@ impl Stream {
     fn step<'a>(&mut self, bytes: &'a [u8], step: &mut impl FnMut(&[u8]) -> Step) -> &'a [u8] {
         match step(bytes) {
             Step::Took(length) => {
-                debug_assert!(length <= bytes.len(), "a step takes bytes that have not arrived");
+                holds((1..=bytes.len()).contains(&length), "a step takes bytes that have arrived");
                 bytes.get(length..).unwrap_or_default()
             }
             Step::Skip(length) => {
+                holds(length > 0, "a step that skips makes progress");
                 self.skip = length;
                 bytes
             }
             Step::Need(length) => {
+                holds(length > bytes.len(), "a step needs more than has arrived");
                 self.need = length;
                 self.kept.extend_from_slice(bytes);
                 &[]
@@ -82,12 +86,19 @@ impl Stream {
             return rest;
         }
         match step(&self.kept) {
-            Step::Took(_) => self.forget(),
+            Step::Took(length) => {
+                holds(length == self.kept.len(), "a part that was collected is taken as a whole");
+                self.forget();
+            }
             Step::Skip(length) => {
+                holds(length >= self.kept.len(), "what was collected of a part that is skipped belongs to it");
                 self.skip = length - self.kept.len().min(length);
                 self.forget();
             }
-            Step::Need(length) => self.need = length,
+            Step::Need(length) => {
+                holds(length > self.kept.len(), "a step needs more than was collected");
+                self.need = length;
+            }
             Step::OutOfSync => return self.lose_sync(),
         }
         rest

@@ -283,7 +283,9 @@ impl DynamicZone {
             holds(queue.is_running, "one thread at a time applies updates");
             let count = queue.pending.len().min(BATCH_MAX);
             let batch: Vec<Pending> = queue.pending.drain(..count).collect();
-            queue.bytes -= batch.iter().map(|pending| pending.packet.len()).sum::<usize>();
+            let bytes = batch.iter().map(|pending| pending.packet.len()).sum::<usize>();
+            holds(bytes <= queue.bytes, "the bytes of an update in the queue were counted");
+            queue.bytes -= bytes;
             holds(!queue.pending.is_empty() || queue.bytes == 0, "a queue without updates has no bytes");
             queue.is_running = !batch.is_empty();
             drop(queue);
@@ -329,7 +331,8 @@ impl DynamicZone {
         let zone = draft.build(self.memory.limits(&self.held)).map_err(StoreError::Zone)?;
         let serial = zone.soa().map(|soa| soa.serial);
         holds(serial == changes.last().map(|change| change.to), "the version is that of the last change");
-        debug_assert!(records_len(&zone) == draft.bytes(), "a draft counts its records");
+        holds(zone.len() == draft.records(), "a draft counts its records");
+        debug_assert!(records_len(&zone) == draft.bytes(), "a draft counts the bytes of its records");
         let mut piece = Vec::new();
         let mut history = History::clone(&self.history.load());
         for change in changes {

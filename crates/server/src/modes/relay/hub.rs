@@ -6,6 +6,7 @@ use std::rc::{Rc, Weak};
 use std::task::Waker;
 use std::time::Duration;
 
+use host::invariant::holds;
 use host::{Clock, Instant};
 use relay::{Cursor, Kind, KindState, Relay};
 use tokio::sync::{Notify, watch};
@@ -74,7 +75,9 @@ pub(super) struct ListSlot(Rc<Hub>);
 
 impl Drop for ListSlot {
     fn drop(&mut self) {
-        self.0.lists.set(self.0.lists.get().saturating_sub(1));
+        let lists = self.0.lists.get();
+        holds((1..=LISTS_MAX).contains(&lists), "a list that ends was counted");
+        self.0.lists.set(lists.saturating_sub(1));
     }
 }
 
@@ -126,6 +129,7 @@ impl Hub {
         }
         let subscriber = Rc::new(Subscriber { cursor: RefCell::new(cursor), peer: Rc::clone(peer) });
         subscribers.push(Rc::downgrade(&subscriber));
+        holds(subscribers.len() <= SUBSCRIBERS_MAX, "the number of subscribers is bounded");
         Some(subscriber)
     }
 
@@ -134,6 +138,8 @@ impl Hub {
         let mut wakers = self.wakers.borrow_mut();
         let wakers = wakers.entry(kind).or_default();
         let is_known = |known: &Registered| known.round == wakers.round && known.waker.will_wake(waker);
+        let is_earlier = registered.as_ref().is_none_or(|known| known.round <= wakers.round);
+        holds(is_earlier, "a waker is registered in a round that has begun");
         if !registered.as_ref().is_some_and(is_known) {
             *registered = Some(Registered { round: wakers.round, waker: waker.clone() });
             wakers.waiting.push(waker.clone());

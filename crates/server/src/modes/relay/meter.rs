@@ -4,6 +4,7 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use host::invariant::{Expected as _, holds};
 use metrics::{Counter, Counters, Kind as MetricKind, Metric, Registry};
 use relay::{Kind, KindState, Refusal};
 
@@ -139,7 +140,8 @@ impl Meter {
 
     pub(super) fn refused(&self, refusal: &Refusal) {
         let label = refusal.label();
-        if let Some((_, counter)) = self.refusals.iter().find(|(known, _)| *known == label) {
+        let counter = self.refusals.iter().find(|(known, _)| *known == label);
+        if let Some((_, counter)) = counter.expected("the counter of a refusal") {
             self.counters.count(*counter);
         }
     }
@@ -158,7 +160,8 @@ impl Meter {
             self.counters.count(self.refused_connections);
             return None;
         }
-        self.shared.connections.fetch_add(1, Ordering::Relaxed);
+        let before = self.shared.connections.fetch_add(1, Ordering::Relaxed);
+        holds(before < max, "the number of connections is bounded");
         Some(OpenConnection(Arc::clone(&self.shared)))
     }
 }
@@ -168,7 +171,8 @@ pub(super) struct OpenConnection(Arc<Shared>);
 
 impl Drop for OpenConnection {
     fn drop(&mut self) {
-        self.0.connections.fetch_sub(1, Ordering::Relaxed);
+        let open = self.0.connections.fetch_sub(1, Ordering::Relaxed);
+        holds(open > 0, "a connection that ends was counted");
     }
 }
 

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
 use cluster::Source;
+use host::invariant::Expected as _;
 use process::log::Format;
 use relay::Kind;
 
@@ -91,6 +92,7 @@ fn read_kind(text: &str) -> Result<Kind, UnknownKind> {
 /// Returns the settings of a command line that clap has accepted.
 pub fn options(matches: &ArgMatches) -> RelayOptions {
     let text = |name: &str| matches.get_one::<String>(name).cloned();
+    let given = |name: &str| text(name).expected("an option with a default").unwrap_or_default();
     let file = |name: &str| matches.get_one::<PathBuf>(name).cloned();
     let source = match (file("kubeconfig"), text("api-server")) {
         (Some(file), _) => Source::Kubeconfig { file, context: text("context") },
@@ -101,17 +103,17 @@ pub fn options(matches: &ArgMatches) -> RelayOptions {
     kinds.sort_unstable();
     kinds.dedup();
     RelayOptions {
-        listen: text("listen").unwrap_or_default(),
-        pages: text("metrics").unwrap_or_default(),
-        certificate: file("certificate").unwrap_or_default(),
-        key: file("key").unwrap_or_default(),
+        listen: given("listen"),
+        pages: given("metrics"),
+        certificate: file("certificate").expected("an option that is required").unwrap_or_default(),
+        key: file("key").expected("an option that is required").unwrap_or_default(),
         source,
         kinds,
         subjects: matches.get_many("allow").into_iter().flatten().cloned().collect(),
-        audience: text("audience").unwrap_or_default(),
-        issuer: text("issuer").unwrap_or_default(),
+        audience: given("audience"),
+        issuer: given("issuer"),
         keys_file: file("keys-file"),
-        log_format: text("log-format").and_then(|name| Format::by_name(&name)).unwrap_or_default(),
+        log_format: Format::by_name(&given("log-format")).expected("a log format").unwrap_or_default(),
     }
 }
 

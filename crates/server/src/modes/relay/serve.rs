@@ -8,6 +8,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use host::invariant::{Expected as _, holds};
 use http_body_util::Full;
 use hyper::body::{Body, Bytes, Frame, Incoming, SizeHint};
 use hyper::header::{
@@ -220,7 +221,8 @@ fn response(request: &Request, body: AnswerBody) -> Response<AnswerBody> {
 
 fn refused(refusal: &Refusal, encoding: Encoding) -> Response<AnswerBody> {
     let mut response = Response::new(AnswerBody::Short(Full::new(refusal.body(encoding).into())));
-    *response.status_mut() = StatusCode::from_u16(refusal.code()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let status = StatusCode::from_u16(refusal.code()).ok().expected("a status code of HTTP");
+    *response.status_mut() = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let headers = response.headers_mut();
     let content_type = match encoding {
         Encoding::Json => "application/json",
@@ -295,6 +297,7 @@ impl WatchBody {
         } else {
             self.pause = Some(Box::pin(yield_now()));
         }
+        holds(next != Next::Wait || cursor.has_initial(), "a subscriber waits after its initial events");
         match next {
             Next::Data(bytes) => Poll::Ready(Some(bytes)),
             Next::End => Poll::Ready(None),

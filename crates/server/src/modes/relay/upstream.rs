@@ -5,6 +5,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Duration;
 
+use host::invariant::{Expected as _, holds};
 use kubeapi::decode::{RawEvent, RawEvents, RawItem, RawList};
 use kubeapi::{RawClient, RawError, RawResponse};
 use listwatch::{Failure, Notice, Page, Policy, Received, Request, Source};
@@ -93,7 +94,9 @@ impl Follower {
 
     /// Reads a chunk and hands what it says to the relay.
     async fn read_chunk(&mut self, silence: Duration) -> Result<Received<u64, String>, RawError> {
-        let Some(reading) = &mut self.reading else { return Ok(Received::End) };
+        let Some(reading) = self.reading.as_mut().expected("a response that is read") else {
+            return Ok(Received::End);
+        };
         let chunk = reading.response.next(silence).await?;
         let Some(chunk) = chunk else { return end(reading, &self.hub, self.kind) };
         let (kind, hub) = (self.kind, &self.hub);
@@ -104,6 +107,7 @@ impl Follower {
         };
         self.relist_others();
         if progress.ends_list {
+            holds(!self.is_following.get(), "a watch is followed after its list");
             self.is_following.set(true);
         }
         match progress.failure {
