@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 
 use specification::record::Question;
 
-use crate::zones::file_name;
 use crate::{ask, write};
 use xtask::Failed;
 use xtask::server::free_port;
@@ -117,6 +116,11 @@ impl Program {
     pub(crate) fn address(&self) -> SocketAddr {
         SocketAddr::from(([127, 0, 0, 1], self.port))
     }
+}
+
+/// Returns the name of a zone file, which has no dot at its end.
+pub(crate) fn file_name(origin: &str) -> String {
+    format!("db.{}", origin.trim_end_matches('.'))
 }
 
 fn corefile(folder: &Path, port: u16) -> String {

@@ -7,7 +7,7 @@ use specification::record::{Data, Question, Type};
 use specification::scope::Block;
 use specification::text;
 
-use crate::programs::{Kind, Program};
+use crate::programs::{Kind, Program, file_name};
 use crate::report::Subject;
 use crate::write;
 use xtask::Failed;
@@ -23,11 +23,6 @@ pub(crate) fn with_origins(blocks: &[Block]) -> Vec<Block> {
 /// Writes the zone files, `db.ORIGIN` each.
 pub(crate) fn write_all(blocks: &[Block], folder: &Path) -> Result<(), Failed> {
     blocks.iter().try_for_each(|block| write(&folder.join(file_name(&block.zone.origin)), &zone_file(block)))
-}
-
-/// Returns the name of a zone file, which has no dot at its end.
-pub(crate) fn file_name(origin: &str) -> String {
-    format!("db.{}", origin.trim_end_matches('.'))
 }
 
 fn zone_file(block: &Block) -> String {

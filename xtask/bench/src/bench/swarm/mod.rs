@@ -1,9 +1,9 @@
 //! Relays with many nodes: `cargo xtask swarm`.
 //!
-//! A fake API server has EndpointSlices of ten endpoints, which change all the time. Relays, which are processes, follow
-//! it, and simulated nodes follow the relays: each with three watches on a TLS connection with HTTP/2, as Portolan has
-//! them. Most of the nodes count bytes. Some decode what they get, and measure the delay of each change from its write
-//! at the API server to its receipt.
+//! A fake API server has EndpointSlices of ten endpoints, which change all the time. Relays, which are processes,
+//! follow it, and simulated nodes follow the relays: each with three watches on a TLS connection with HTTP/2, as
+//! Portolan has them. Most of the nodes count bytes. Some decode what they get, and measure the delay of each
+//! change from its write at the API server to its receipt.
 //!
 //! With `--restart-relay`, relays are restarted meanwhile, and some of the nodes are real servers ([`restart`]).
 //!
