@@ -2,7 +2,7 @@
 //!
 //! The simulations are tests, with few seeds. Their long form takes the seeds from the environment.
 
-use std::process::{Child, Command};
+use std::process::{Child, Command, ExitStatus};
 use std::thread::available_parallelism;
 use std::time::Instant;
 
@@ -65,7 +65,7 @@ fn run_parts(package: &str, module: &str, parts: &[(u64, u64)]) -> Result<(), Fa
     let jobs = parts.iter().map(start).collect::<Result<Vec<Child>, Failed>>()?;
     // All of them end before the result is known, so that none is left behind.
     let ended: Vec<_> = jobs.into_iter().map(|mut job| job.wait()).collect();
-    let failed = ended.iter().filter(|status| !status.as_ref().is_ok_and(|status| status.success())).count();
+    let failed = ended.iter().filter(|status| !status.as_ref().is_ok_and(ExitStatus::success)).count();
     if failed == 0 { Ok(()) } else { Err(format!("{package}: {failed} of {} parts have failed", parts.len())) }
 }
 
