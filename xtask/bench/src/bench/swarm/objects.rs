@@ -141,6 +141,7 @@ mod tests {
             [&before, &after].map(|object| object["endpoints"].as_array().cloned().unwrap_or_default());
         assert_eq!(before.iter().zip(&after).filter(|(before, after)| before != after).count(), 1);
         let size = fakeapi::protobuf::object("", &slices.object(0)).len();
-        assert!((2500..3500).contains(&size), "{size} bytes are not those of a usual slice");
+        // One of a real cluster has 2,700 bytes, of which 700 are `managedFields`, which relays strip.
+        assert!((1900..2800).contains(&size), "{size} bytes are not those of a usual slice");
     }
 }
