@@ -61,12 +61,14 @@ pub struct History {
 }
 
 impl History {
+    /// Returns true if a change begins at the version that the newest one leads to.
+    fn continues_with(&self, change: &Change) -> bool {
+        self.changes.back().is_none_or(|newest| newest.to == change.from)
+    }
+
     /// Adds the newest change, and drops the oldest ones that do not fit.
     pub fn push(&mut self, change: Change) {
-        debug_assert!(
-            self.changes.back().is_none_or(|newest| newest.to == change.from),
-            "a change follows the one before"
-        );
+        debug_assert!(self.continues_with(&change), "a change follows the one before");
         self.bytes += change.len();
         self.changes.push_back(Arc::new(change));
         while self.bytes > HISTORY_MAX {
@@ -335,13 +337,17 @@ impl Reading<'_> {
                 }
                 self.named = true;
             }
-            (Kind::Past, None) if self.named => self.history.push(change(payload).ok_or_else(damaged)?),
+            (Kind::Past, None) if self.named => {
+                let past = change(payload).filter(|past| self.history.continues_with(past));
+                self.history.push(past.ok_or_else(damaged)?);
+            }
             (Kind::Snapshot, None) if self.named => {
                 let zone = zone(payload, self.origin, self.limits).ok_or_else(damaged)?;
                 self.draft = Some(Draft::new(Arc::new(zone.map_err(JournalError::Zone)?)));
             }
             (Kind::Change, Some(draft)) => {
-                let change = change(payload).ok_or_else(damaged)?;
+                let change = change(payload).filter(|change| self.history.continues_with(change));
+                let change = change.ok_or_else(damaged)?;
                 draft.replay(&change)?;
                 self.history.push(change);
             }
