@@ -79,6 +79,7 @@ async fn run(options: RelayOptions) -> Result<ExitCode, ServeError> {
         spawn_local(Follower::run(Rc::clone(&hub), Rc::clone(&client), kind));
     }
     spawn_local(Rc::clone(&hub).run());
+    spawn_local(Rc::clone(&hub).wake_subscribers());
     spawn_local(Rc::clone(&hub).check());
     spawn_local(Rc::clone(&checker).run());
     spawn_local(Rc::clone(&certificate).follow(identity));

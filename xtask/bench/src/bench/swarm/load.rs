@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use super::super::processes::cpu_of;
 use super::super::report::mebi;
 use super::Swarm;
 use super::node::Role;
@@ -22,6 +23,8 @@ const BYTES_MAX: f64 = 150.0;
 struct Reading {
     at: Instant,
     cpu: Duration,
+    /// CPU time of this process: nodes, API server and writer.
+    own: Duration,
     version: u64,
     body: u64,
     wire: u64,
@@ -36,6 +39,7 @@ impl Reading {
             at: Instant::now(),
             // All relays do the same work.
             cpu: swarm.relays.iter().map(super::relay::Relay::cpu).sum(),
+            own: cpu_of(std::process::id()),
             version: tally.times.last(),
             body: count(&tally.body),
             wire: count(&tally.wire),
@@ -67,8 +71,10 @@ fn add_load(report: &mut Report, swarm: &Swarm, (before, after): (&Reading, &Rea
     let seconds = (after.at - before.at).as_secs_f64();
     let cores = (after.cpu - before.cpu).as_secs_f64() / seconds / number(swarm.relays.len() as u64);
     let events = number(after.version - before.version);
-    let received = events * number((swarm.shape.nodes * swarm.shape.relays) as u64);
+    let received = events * number(swarm.shape.all() as u64);
     report.add("cpu_cores", "CPU of a relay", cores, "cores", &Bar::AtMost(CORES_MAX));
+    let own = (after.own - before.own).as_secs_f64() / seconds;
+    report.add("load_cores", "CPU of the nodes and the API server", own, "cores", &Bar::None);
     report.add("events_per_second", "changes", events / seconds, "1/s", &Bar::None);
     let body = number(after.body - before.body) / received;
     report.add("body_bytes", "bytes per event and node: body", body, "B", &Bar::AtMost(BYTES_MAX));
@@ -103,7 +109,7 @@ fn add_state(report: &mut Report, swarm: &Swarm) {
 fn add_joining(report: &mut Report, swarm: &Swarm, time: Duration) {
     let start = Instant::now();
     let interval = Duration::from_secs(1) / u32::try_from(swarm.shape.joining).unwrap_or(u32::MAX);
-    let mut number_of_node = swarm.shape.nodes * swarm.shape.relays;
+    let mut number_of_node = swarm.shape.all();
     let before = Reading::take(swarm);
     let _ = swarm.tally.delays.take();
     while start.elapsed() < time {

@@ -134,6 +134,18 @@ impl Shape {
         }
     }
 
+    /// Returns the number of all nodes.
+    fn all(&self) -> usize {
+        self.nodes * self.relays
+    }
+
+    /// Returns the role of a node. Relays write to their subscribers in a fixed order, in which decoding nodes are
+    /// spread evenly.
+    fn role(&self, number: usize, base: u64) -> Role {
+        let before = |number: usize| number * self.decoding / self.all();
+        if before(number + 1) > before(number) { Role::Decoding } else { Role::Counting(base) }
+    }
+
     /// Returns a report with these settings.
     fn report(&self) -> Report {
         let mut report = Report::new();
@@ -175,13 +187,12 @@ impl Swarm {
         let relay = |_| Relay::start(&server, api.url(), &certificates);
         let relays: Vec<Relay> = (0..shape.relays).map(relay).collect::<Result<_, _>>()?;
         let room = (ROOM * shape.seconds + START_SECONDS) * shape.changes_per_second;
-        let tally = Arc::new(Tally::new(WriteTimes::new(base, room), shape.decoding));
+        let tally = Arc::new(Tally::new(WriteTimes::new(base, room), shape.all()));
         let ports = relays.iter().map(|relay| relay.port).collect();
         let settings = Settings::new(Arc::clone(&tally), &token, ports, &certificates.path(AUTHORITY))?;
         let nodes = Nodes::run(settings)?;
-        for number in 0..shape.nodes * shape.relays {
-            let role = if number < shape.decoding { Role::Decoding } else { Role::Counting(base) };
-            nodes.start((number, role));
+        for number in 0..shape.all() {
+            nodes.start((number, shape.role(number, base)));
         }
         wait_connected(&tally, &shape, base)?;
         let markers = Arc::<Markers>::default();
@@ -198,7 +209,7 @@ impl Swarm {
 /// Waits until all watches are open, and all decoding nodes have a version.
 fn wait_connected(tally: &Tally, shape: &Shape, version: u64) -> Result<(), Failed> {
     let start = Instant::now();
-    let watches = (shape.nodes * shape.relays * RESOURCES.len()) as u64;
+    let watches = (shape.all() * RESOURCES.len()) as u64;
     let open = || tally.open.load(Ordering::Relaxed);
     while open() < watches || tally.have(version) < shape.decoding {
         if start.elapsed() > CONNECT_TIMEOUT {
@@ -207,4 +218,25 @@ fn wait_connected(tally: &Tally, shape: &Shape, version: u64) -> Result<(), Fail
         std::thread::sleep(LOOK);
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn decoding_nodes_are_spread_evenly() {
+        let shape = Shape {
+            nodes: 7,
+            relays: 3,
+            slices: 1,
+            changes_per_second: 1,
+            seconds: 1,
+            decoding: 4,
+            joining: 0,
+            portolans: 0,
+        };
+        let decoding = (0..shape.all()).filter(|number| shape.role(*number, 1) == Role::Decoding);
+        assert_eq!(decoding.collect::<Vec<_>>(), [5, 10, 15, 20]);
+    }
 }

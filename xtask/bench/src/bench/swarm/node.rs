@@ -94,6 +94,11 @@ impl Node {
         self.role == Role::Joining && self.watches.iter().all(|watch| watch.is_listed)
     }
 
+    /// Returns true if the node may read a while later: nobody wants to know when it has got something.
+    pub(crate) fn may_pause(&self) -> bool {
+        matches!(self.role, Role::Counting(_)) && self.watches.iter().all(|watch| watch.is_open)
+    }
+
     /// Returns the time of the next request.
     pub(crate) fn due(&self) -> Option<Instant> {
         self.watches.iter().filter_map(|watch| watch.again).min()

@@ -12,7 +12,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
-use tokio::task::LocalSet;
+use tokio::task::{LocalSet, yield_now};
 use tokio::time::{sleep, sleep_until};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
@@ -26,6 +26,9 @@ use xtask::Failed;
 const RECONNECT: Duration = Duration::from_secs(1);
 /// Time over which a node spreads its first connection, per node: the start is not what is measured.
 const START_SPREAD: Duration = Duration::from_millis(2);
+/// Pause of counting nodes between two reads. With all nodes on one processor, a node that reads each change at once would
+/// measure the load generator.
+const COUNTING_PAUSE: Duration = Duration::from_millis(200);
 /// Bytes that are read at once: a TLS record.
 const INPUT: usize = 16 << 10;
 
@@ -116,14 +119,36 @@ async fn converse(node: &mut Node, port: u16, settings: &Settings) -> Result<(),
     let (mut input, mut out) = (Vec::with_capacity(INPUT), Vec::new());
     node.start(&mut out);
     while !node.is_done() {
+        if node.may_pause() {
+            sleep(COUNTING_PAUSE).await;
+        }
         let read = write_and_read(&mut stream, &mut out, &mut input, node).await.map_err(|error| error.to_string())?;
         if read == Some(0) {
             return Err("the relay has closed the connection".to_owned());
         }
-        let taken = node.take(&input, &mut out)?;
-        input.drain(..taken);
+        take(node, &mut input, &mut out)?;
+        while node.may_pause() && read_now(&mut stream, &mut input).await.map_err(|error| error.to_string())? > 0 {
+            take(node, &mut input, &mut out)?;
+        }
+        // A list takes many reads, and the changes for other nodes go first.
+        yield_now().await;
     }
     Ok(())
+}
+
+fn take(node: &mut Node, input: &mut Vec<u8>, out: &mut Vec<u8>) -> Result<(), Failed> {
+    let taken = node.take(input, out)?;
+    input.drain(..taken);
+    Ok(())
+}
+
+/// Reads what has arrived. Returns the number of bytes, or 0 if there are none.
+async fn read_now(stream: &mut TlsStream<Counted>, input: &mut Vec<u8>) -> io::Result<usize> {
+    tokio::select! {
+        biased;
+        read = stream.read_buf(input) => read,
+        () = core::future::ready(()) => Ok(0),
+    }
 }
 
 async fn connect(port: u16, settings: &Settings) -> io::Result<TlsStream<Counted>> {

@@ -40,7 +40,8 @@ impl Report {
             Bar::None => ("–".to_owned(), true),
         };
         self.json.insert(key.to_owned(), json!(rounded));
-        self.findings.add(what, format!("{} {unit}", digits(rounded)), required, is_good);
+        let measured = format!("{} {unit}", digits(rounded));
+        self.findings.add(what, measured.trim().to_owned(), required.trim().to_owned(), is_good);
     }
 
     pub(crate) fn to_json(&self) -> Value {
