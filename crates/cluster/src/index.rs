@@ -307,9 +307,9 @@ impl Index {
 
     /// Adds a namespace. `unlisted` are the kinds not listed in it yet.
     pub(crate) fn add_namespace(&self, key: u64, name: Arc<str>, unlisted: Kinds) {
-        let before =
-            self.namespaces.replace(Namespace { key, name: Arc::clone(&name), unlisted }, |entry| entry.key == key);
-        holds(before.is_none_or(|before| before.name == name), "a namespace keeps its name");
+        let keeps_name = self.namespaces.read(key, |entry| entry.key == key, |entry| entry.name == name);
+        holds(keeps_name.unwrap_or(true), "a namespace keeps its name");
+        self.namespaces.replace(Namespace { key, name, unlisted }, |entry| entry.key == key);
     }
 
     pub(crate) fn remove_namespace(&self, key: u64) {
@@ -362,7 +362,7 @@ impl Index {
         debug_assert!(own.iter().all(|ip| self.cluster_ips.contains(*ip, key)), "a cluster IP leads to its Service");
         debug_assert!(external().all(|ip| self.externals.contains(ip, key)), "an external IP leads to its Service");
         let is_left = |ip: &IpAddr| !own.contains(ip) && self.cluster_ips.contains(*ip, key);
-        let stays = before.is_some_and(|before| before.cluster_ips().iter().any(|ip| is_left(ip)));
+        let stays = before.is_some_and(|before| before.cluster_ips().iter().any(is_left));
         debug_assert!(!stays, "a cluster IP that a Service has lost does not lead to it");
     }
 
