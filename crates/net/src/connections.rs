@@ -229,7 +229,12 @@ impl ConnectionTable {
             return usual;
         }
         let scaled = usual.mul_f64(2.0 * free as f64 / most as f64);
-        scaled.max(IDLE_MIN).min(usual)
+        let time = scaled.max(IDLE_MIN).min(usual);
+        holds(
+            time <= usual && (time >= IDLE_MIN || time == usual),
+            "a full table shortens the time of idle connections",
+        );
+        time
     }
 
     fn insert(&self, entries: &mut Entries, address: IpAddr, entry: Arc<Entry>) {

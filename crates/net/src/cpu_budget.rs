@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use engine::{Clock, Instant};
-use host::invariant::holds;
+use host::invariant::{Expected as _, holds};
 use rustix::time::{ClockId, clock_gettime};
 use tokio::sync::oneshot::{Receiver, Sender, channel};
 use transport::MonotonicClock;
@@ -118,7 +118,8 @@ impl CpuBudget {
     /// Creates the budget of one of `workers` workers.
     pub(crate) fn new(limit: Arc<CurrentCpuLimit>, workers: usize) -> Rc<CpuBudget> {
         let state = RefCell::new(State { balance: None, waiting: FairQueue::new(LINE_MAX) });
-        Rc::new(CpuBudget { limit, workers: u32::try_from(workers).unwrap_or(u32::MAX), state })
+        let workers = u32::try_from(workers).ok().expected("a bounded number of workers").unwrap_or(u32::MAX);
+        Rc::new(CpuBudget { limit, workers, state })
     }
 
     /// Decides about a query of a client. The boolean is true if it is the only one that waits, so that

@@ -247,6 +247,7 @@ impl Endpoint {
     pub fn poll_transmit(&mut self, now: Instant, buffer: &mut Vec<u8>) -> Option<Route> {
         buffer.clear();
         if let Some((route, bytes)) = self.replies.pop_front() {
+            holds(!bytes.is_empty(), "a reply of the endpoint has bytes");
             *buffer = bytes;
             return Some(route);
         }
@@ -431,6 +432,7 @@ impl Endpoint {
         {
             connection.is_queued = true;
             self.queue.push_back(index);
+            holds(self.queue.len() <= self.connections.len(), "each connection is in the queue once");
         }
     }
 

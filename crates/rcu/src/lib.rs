@@ -128,7 +128,9 @@ impl<T: Entry + Clone> Shards<T> {
     pub fn insert(&self, entry: T) {
         let hash = entry.hash(&self.seed);
         self.write(hash, |table| {
+            let before = table.len();
             table.insert_unique(hash, entry, |kept| kept.hash(&self.seed));
+            debug_assert!(table.len() == before + 1, "an insertion adds an entry");
         });
     }
 
@@ -224,7 +226,9 @@ impl<T: Entry + Clone> Shards<T> {
         // Under the lock. A copy from before would lack the change of the writer that had it, and would undo that
         // change.
         let mut table = HashTable::clone(&shard.load());
+        let before = table.len();
         let result = change(&mut table);
+        debug_assert!(table.len() <= before + 1, "a write adds one entry at most");
         self.check(number, &table);
         shard.store(Arc::new(table));
         result

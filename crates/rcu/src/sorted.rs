@@ -370,6 +370,7 @@ impl<V: Clone> Edit<'_, V> {
         self.pages.len -= 1;
         chapter.tidy(page_at);
         chapters.tidy(chapter_at);
+        debug_assert!(self.pages.get(key).is_none(), "a key that was removed is not found");
         Some(value)
     }
 

@@ -4,7 +4,7 @@
 use core::time::Duration;
 
 use host::Instant;
-use host::invariant::holds;
+use host::invariant::{Expected as _, holds};
 use wire::{Rcode, Reply};
 
 use crate::Health;
@@ -108,7 +108,9 @@ impl Attempts {
         if self.limits.fail_fast {
             return Action::AllDown;
         }
-        let index = usize::try_from(random % self.order.len() as u64).unwrap_or(0);
+        holds(self.down == self.order.len() && self.down > 0, "all upstreams of a round are down");
+        let index = usize::try_from(random % self.order.len() as u64).ok().expected("an index of an upstream");
+        let index = index.unwrap_or(0);
         Action::Query { upstream: self.order[index], until, is_last_resort: true }
     }
 

@@ -18,6 +18,7 @@ use core::time::Duration;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use host::Instant;
+use host::invariant::holds;
 use wire::{HEADER_LEN, OPT_FIXED_LEN, OptionCode, Rcode, Reply, Type, question_end};
 
 /// Length of a client cookie in bytes.
@@ -80,6 +81,8 @@ impl CookieJar {
         }
         let client = *jar.client.get_or_insert(random.to_be_bytes());
         let server = if let State::Supported(server) = &jar.state { server.as_slice() } else { &[] };
+        let is_valid = server.is_empty() || (SERVER_LEN_MIN..=SERVER_LEN_MAX).contains(&server.len());
+        holds(is_valid, "a server cookie has 8 to 32 bytes (RFC 7873 §4)");
         Some([&client[..], server].concat())
     }
 

@@ -3,6 +3,7 @@
 use core::time::Duration;
 
 use host::Instant;
+use host::invariant::holds;
 
 /// Period in which replies are counted. There is at most one alarm in each, so that an attacker cannot keep a cache
 /// empty.
@@ -51,6 +52,8 @@ impl ForgeryAlarm {
     }
 
     fn begin_period(&mut self, now: Instant) {
+        holds(self.started <= now, "time does not go backwards");
+        holds(!self.is_raised || self.counted > 0, "an alarm is raised after a stray reply");
         if now.since(self.started) >= PERIOD {
             *self = ForgeryAlarm { started: now, ..ForgeryAlarm::new(self.threshold) };
         }

@@ -2,7 +2,7 @@
 
 use core::sync::atomic::{AtomicUsize, Ordering};
 
-use host::invariant::holds;
+use host::invariant::{Expected as _, holds};
 
 /// Load balancing policy.
 #[derive(Debug, Default)]
@@ -33,12 +33,14 @@ impl Policy {
             Policy::Random => {
                 for at in (1..count).rev() {
                     let bound = at as u64 + 1;
-                    order.swap(at, usize::try_from(random % bound).unwrap_or(0));
+                    let other = usize::try_from(random % bound).ok().expected("an index of an upstream").unwrap_or(0);
+                    order.swap(at, other);
                     random /= bound;
                 }
             }
         }
         holds(order.len() == count, "each upstream has one place in the order");
+        debug_assert!((0..count).all(|upstream| order.contains(&upstream)), "each upstream is in the order");
         order
     }
 }

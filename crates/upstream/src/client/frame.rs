@@ -1,5 +1,7 @@
 //! Messages on a byte stream: each has its length as a prefix of two bytes (RFC 1035 §4.2.2).
 
+use host::invariant::holds;
+
 /// Length of the prefix in bytes.
 const PREFIX_LEN: usize = 2;
 /// Capacity in bytes that a reader keeps after a long message. Most messages are shorter.
@@ -50,6 +52,7 @@ impl FrameReader {
         let length = *self.partial.first_chunk::<PREFIX_LEN>()?;
         let end = PREFIX_LEN + usize::from(u16::from_be_bytes(length));
         self.fill_to(end, input);
+        holds(self.partial.len() <= end, "a message ends where its length says");
         self.is_returned = self.partial.len() == end;
         self.is_returned.then(|| &self.partial[PREFIX_LEN..])
     }

@@ -129,7 +129,9 @@ impl<R> Ports<R> {
         let from_busy = self.busy.iter().position(is_it).map(|at| self.busy.swap_remove(at));
         // A socket is idle before it is open if its query was cancelled at once.
         let from_idle = || self.idle.iter().position(is_it).map(|at| self.idle.remove(at));
-        from_busy.or_else(from_idle).is_some()
+        let was_listed = from_busy.or_else(from_idle).is_some();
+        debug_assert!(self.is_busy(socket).is_none(), "a socket that is forgotten was listed once");
+        was_listed
     }
 
     /// Removes the idle sockets that have expired, and returns them.
