@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 
 use super::super::processes::cpu_of;
 use super::super::report::mebi;
-use super::Swarm;
 use super::node::Role;
 use super::report::{Bar, Report};
 use super::times::Summary;
+use super::{LOOK, Swarm};
 use xtask::Failed;
 
 /// Time with changes before the measured time.
@@ -100,6 +100,9 @@ fn add_state(report: &mut Report, swarm: &Swarm) {
     report.add("peak_mib", "memory of a relay: peak", most(|memory| memory.peak), "MiB", &bar);
     report.add("resident_mib", "memory of a relay: resident", most(|memory| memory.resident), "MiB", &Bar::None);
     report.add("anonymous_mib", "memory of a relay: anonymous", most(|memory| memory.anonymous), "MiB", &Bar::None);
+    // A watch whose client has left counts until something is sent on it.
+    swarm.api.bookmark();
+    std::thread::sleep(LOOK);
     let watches = number(swarm.api_watches() as u64);
     let most = number(swarm.relays.len() as u64);
     report.add("api_watches", "watches per kind at the API server", watches, "", &Bar::AtMost(most));
