@@ -63,6 +63,15 @@ enum ListContent {
     Events(SharedEvents),
 }
 
+/// News for the subscribers of a kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum News {
+    /// Changes, which subscribers want at once.
+    Changes,
+    /// A bookmark, or the end of a watch whose history is forgotten: both may take some of a second.
+    Bookmark,
+}
+
 /// All objects of a kind.
 pub(crate) struct Collection {
     pub(crate) kind: Kind,
@@ -283,24 +292,26 @@ impl Collection {
         self.tick_due().map_or(self.next_pulse, |due| due.min(self.next_pulse))
     }
 
-    /// Does what is due. Returns true if subscribers have something to read.
-    pub(crate) fn advance(&mut self, now: Instant) -> bool {
-        let mut has_news = false;
-        if self.tick_due().is_some_and(|due| due <= now) {
-            self.cut(now);
-            has_news = true;
-        }
+    /// Does what is due. Returns what subscribers have to read.
+    pub(crate) fn advance(&mut self, now: Instant) -> Option<News> {
+        let mut news = None;
         if self.next_pulse <= now {
             self.next_pulse = now + BOOKMARK_INTERVAL;
             holds(now < self.next_pulse, "a pulse is followed by a pause");
             if self.is_listed && self.is_fresh(now) {
                 self.pulse += 1;
-                has_news = true;
+                news = Some(News::Bookmark);
             }
-            has_news |= self.history.expire(now);
+            if self.history.expire(now) {
+                news = Some(News::Bookmark);
+            }
             self.lists.retain(|list| now.since(list.made) <= LIST_KEPT);
         }
-        has_news
+        if self.tick_due().is_some_and(|due| due <= now) {
+            self.cut(now);
+            news = Some(News::Changes);
+        }
+        news
     }
 
     /// Makes a tick of the pending changes.

@@ -42,7 +42,7 @@ pub mod token;
 mod wire;
 
 pub use collection::{
-    BOOKMARK_INTERVAL, FRESH, GATHER, GATHER_MAX, GATHER_PER_SUBSCRIBER, LIST_SHARED, LISTS_KEPT_MAX,
+    BOOKMARK_INTERVAL, FRESH, GATHER, GATHER_MAX, GATHER_PER_SUBSCRIBER, LIST_SHARED, LISTS_KEPT_MAX, News,
 };
 pub use cursor::{BEHIND_MAX, Cursor, INITIAL_MAX, Next};
 pub use encode::{Encoding, EventType, Form};

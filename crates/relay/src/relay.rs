@@ -7,7 +7,7 @@ use core::time::Duration;
 use host::Instant;
 use host::invariant::{Expected as _, holds};
 
-use crate::collection::Collection;
+use crate::collection::{Collection, News};
 use crate::cursor::{Cursor, Next, Start};
 use crate::encode::EventType;
 use crate::history::Variant;
@@ -158,8 +158,8 @@ impl Relay {
     }
 
     /// Does what is due. Returns the kinds whose subscribers have something to read.
-    pub fn advance(&mut self, now: Instant) -> Vec<Kind> {
-        self.collections.iter_mut().filter_map(|of| of.advance(now).then_some(of.kind)).collect()
+    pub fn advance(&mut self, now: Instant) -> Vec<(Kind, News)> {
+        self.collections.iter_mut().filter_map(|of| Some((of.kind, of.advance(now)?))).collect()
     }
 
     /// Begins the end: all watches get a last bookmark and end, and nothing else is served.

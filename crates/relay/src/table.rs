@@ -161,8 +161,8 @@ macro_rules! metadata {
 }
 
 const METADATA: &[Kept] = metadata!(LABELS);
-/// Metadata with the UID: that of the Namespace `kube-system` tells clusters apart. In changes of other kinds, it would be
-/// a tenth of the bytes.
+/// Metadata with the UID: that of the Namespace `kube-system` tells clusters apart. In changes of other kinds, it would
+/// be a tenth of the bytes.
 const METADATA_ALONE: &[Kept] = &[one(1, "metadata", Content::Message(metadata!(LABELS, text(5, "uid"))))];
 
 const SERVICE: &[Kept] = &[

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use host::invariant::holds;
 use host::{Clock, Instant};
-use relay::{Cursor, Kind, KindState, Relay};
+use relay::{Cursor, Kind, KindState, News, Relay};
 use tokio::sync::{Notify, watch};
 use tokio::task::yield_now;
 use tokio::time::{sleep, sleep_until};
@@ -47,6 +47,8 @@ pub(super) struct Subscriber {
 #[derive(Default)]
 struct Wakers {
     waiting: Vec<Waker>,
+    /// Tasks that have nothing but a bookmark to read.
+    later: VecDeque<Waker>,
     /// Number of times that all of them were woken.
     round: u64,
 }
@@ -64,8 +66,9 @@ pub(super) struct Hub {
     wakers: RefCell<HashMap<Kind, Wakers>>,
     /// Subscribers that are woken next.
     waking: RefCell<VecDeque<Waker>>,
-    /// Wakes the task that wakes them.
+    /// Wakes the task that wakes them, and the one that moves time after the last of them.
     has_waking: Notify,
+    all_woken: Notify,
     subscribers: RefCell<Vec<Weak<Subscriber>>>,
     /// Number of lists that are being sent.
     lists: Cell<usize>,
@@ -102,6 +105,7 @@ impl Hub {
             wakers: RefCell::default(),
             waking: RefCell::default(),
             has_waking: Notify::new(),
+            all_woken: Notify::new(),
             subscribers: RefCell::default(),
             lists: Cell::new(0),
             applied: Notify::new(),
@@ -156,13 +160,16 @@ impl Hub {
         }
     }
 
-    /// Lets the subscribers of a kind be woken.
-    fn wake(&self, kind: Kind) {
-        if let Some(wakers) = self.wakers.borrow_mut().get_mut(&kind) {
-            wakers.round += 1;
-            self.waking.borrow_mut().extend(wakers.waiting.drain(..));
-            self.has_waking.notify_one();
+    /// Lets the subscribers of a kind be woken: for changes before those that only get a bookmark.
+    fn wake(&self, kind: Kind, news: News) {
+        let mut wakers = self.wakers.borrow_mut();
+        let Some(wakers) = wakers.get_mut(&kind) else { return };
+        wakers.round += 1;
+        wakers.later.extend(wakers.waiting.drain(..));
+        if news == News::Changes {
+            self.waking.borrow_mut().extend(wakers.later.drain(..));
         }
+        self.has_waking.notify_one();
     }
 
     /// Wakes subscribers that have something to read, some at a time, until dropped.
@@ -170,18 +177,28 @@ impl Hub {
         loop {
             self.has_waking.notified().await;
             loop {
-                let woken: Vec<Waker> = {
-                    let mut waking = self.waking.borrow_mut();
-                    let count = waking.len().min(WAKES_AT_ONCE);
-                    waking.drain(..count).collect()
-                };
+                let woken = self.next_woken();
                 if woken.is_empty() {
                     break;
                 }
                 woken.into_iter().for_each(Waker::wake);
                 yield_now().await;
+                if self.waking.borrow().is_empty() {
+                    self.all_woken.notify_one();
+                }
             }
         }
+    }
+
+    /// Returns the subscribers to wake next.
+    fn next_woken(&self) -> Vec<Waker> {
+        let first = |queue: &mut VecDeque<Waker>| queue.drain(..queue.len().min(WAKES_AT_ONCE)).collect::<Vec<_>>();
+        let woken = first(&mut self.waking.borrow_mut());
+        if !woken.is_empty() {
+            return woken;
+        }
+        // The watches of a connection get their bookmarks together, with one write.
+        self.wakers.borrow_mut().values_mut().flat_map(|wakers| first(&mut wakers.later)).collect()
     }
 
     /// Waits for a change, at most until `deadline`.
@@ -197,9 +214,13 @@ impl Hub {
         tokio::time::Instant::now() + AHEAD_WAIT
     }
 
-    /// Makes ticks and bookmarks when they are due, until dropped.
+    /// Makes ticks and bookmarks when they are due, until dropped. While subscribers still wait for a tick, the next one
+    /// gathers more changes: a relay that is short of time makes fewer writes.
     pub(super) async fn run(self: Rc<Hub>) {
         loop {
+            while !self.waking.borrow().is_empty() {
+                self.all_woken.notified().await;
+            }
             let due = self.relay.borrow().due().unwrap_or_else(|| now() + CHECK_INTERVAL);
             tokio::select! {
                 () = sleep_until(MonotonicClock::tokio_instant(due)) => {}
@@ -211,7 +232,7 @@ impl Hub {
 
     fn advance(&self) {
         let woken = self.relay.borrow_mut().advance(now());
-        woken.into_iter().for_each(|kind| self.wake(kind));
+        woken.into_iter().for_each(|(kind, news)| self.wake(kind, news));
         let is_ready = self.relay.borrow().is_ready();
         if is_ready && !self.is_ready.replace(is_ready) {
             tracing::info!(target: super::LOG, "All kinds are listed; the relay serves");
@@ -276,6 +297,6 @@ impl Hub {
     /// Ends all watches with a bookmark.
     pub(super) fn close(&self) {
         self.change(|relay| relay.close(now()));
-        Kind::ALL.into_iter().for_each(|kind| self.wake(kind));
+        Kind::ALL.into_iter().for_each(|kind| self.wake(kind, News::Changes));
     }
 }
