@@ -15,7 +15,7 @@ use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout};
 
 use crate::body::ResponseBody;
-use crate::credentials::{self, HttpVersion};
+use crate::credentials::{self, HttpVersion, Profile};
 use crate::decode::{Encoding, Status};
 use crate::failure::{ApiError, connection_problem};
 use crate::meter::Meter;
@@ -56,7 +56,7 @@ pub(crate) struct Api {
 #[derive(Clone)]
 enum Origin {
     Server(Source),
-    Relay { relays: Relays, url: String },
+    Relay { relays: Relays, url: String, profile: Profile },
 }
 
 /// Successful response whose body has not been read yet.
@@ -84,8 +84,9 @@ impl Api {
         timing: &Timing,
         meter: &Rc<Meter>,
     ) -> Result<Api, SetupError> {
-        let config = credentials::relay(relays, url)?;
-        let origin = Origin::Relay { relays: relays.clone(), url: url.to_owned() };
+        let profile = Profile::of(request);
+        let config = credentials::relay(relays, url, profile)?;
+        let origin = Origin::Relay { relays: relays.clone(), url: url.to_owned(), profile };
         let (version, timing) = (version_for(&request.watches()), Rc::new(timing.of_relay()));
         Ok(Api::with((origin, version), &config, RateLimit::default(), timing, Rc::clone(meter)))
     }
@@ -172,7 +173,7 @@ impl Api {
         let making = tokio::task::spawn_blocking(move || {
             let config = match &origin {
                 Origin::Server(source) => credentials::config(source),
-                Origin::Relay { relays, url } => credentials::relay(relays, url),
+                Origin::Relay { relays, url, profile } => credentials::relay(relays, url, *profile),
             };
             let config = config.map_err(|error| ClientError::Setup(Box::new(error)))?;
             credentials::client(&config, &timing, version)

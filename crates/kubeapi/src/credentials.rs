@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use cluster::{Relays, Source, Tls};
+use cluster::{Relays, Request, Source, Tls};
 use http::header::ACCEPT_ENCODING;
 use http::{HeaderName, HeaderValue, Uri};
 use hyper_rustls::{FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder};
@@ -44,8 +44,7 @@ const AHEAD_MAX: [u32; 2] = [512 * 1024, 1024 * 1024];
 const PING: [Duration; 2] = [Duration::from_secs(10), Duration::from_secs(5)];
 
 /// Header with the form of objects that a relay may send: with the fields that answers need, and no others.
-const PROFILE: (HeaderName, HeaderValue) =
-    (HeaderName::from_static("portolan-profile"), HeaderValue::from_static("dns-1"));
+const PROFILE_HEADER: HeaderName = HeaderName::from_static("portolan-profile");
 /// Compression that a relay may use. It compresses once for all its clients.
 const COMPRESSION: (HeaderName, HeaderValue) = (ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
 
@@ -110,18 +109,41 @@ pub(crate) fn config(source: &Source) -> Result<Config, SetupError> {
     Ok(config)
 }
 
+/// Fields of objects that a relay sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Profile {
+    /// Without the names of ready pods.
+    Dns,
+    /// With the names of all pods.
+    DnsAndPods,
+}
+
+impl Profile {
+    /// Returns the profile that a request needs.
+    pub(crate) const fn of(request: &Request) -> Profile {
+        if request.endpoint_pod_names { Profile::DnsAndPods } else { Profile::Dns }
+    }
+
+    const fn name(self) -> HeaderValue {
+        HeaderValue::from_static(match self {
+            Profile::Dns => "dns-1",
+            Profile::DnsAndPods => "dns-pods-1",
+        })
+    }
+}
+
 /// Returns the configuration of a relay: TLS with a pinned CA, and a token.
 ///
 /// # Errors
 /// Unreadable CA certificates, or a URL that is not one of HTTPS.
-pub(crate) fn relay(relays: &Relays, text: &str) -> Result<Config, SetupError> {
+pub(crate) fn relay(relays: &Relays, text: &str, profile: Profile) -> Result<Config, SetupError> {
     let mut config = Config::new(url(text)?);
     if !is_https(&config) {
         return Err(SetupError::Url { url: text.to_owned(), reason: "a relay needs https".to_owned() });
     }
     config.auth_info.token_file = Some(relays.token.to_string_lossy().into_owned());
     config.tls_server_name.clone_from(&relays.server_name);
-    config.headers = vec![PROFILE, COMPRESSION];
+    config.headers = vec![(PROFILE_HEADER, profile.name()), COMPRESSION];
     trust(&mut config, relays.authority.clone());
     check(&config)?;
     Ok(config)

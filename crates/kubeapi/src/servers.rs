@@ -9,6 +9,7 @@ use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
 
 use crate::api::Api;
+use crate::credentials::Profile;
 use crate::meter::Meter;
 use crate::{SetupError, Timing, credentials};
 
@@ -68,7 +69,7 @@ impl Servers {
 /// # Errors
 /// The errors of [`Servers::new`].
 pub(crate) fn check(relays: &Relays) -> Result<(), SetupError> {
-    relays.urls.iter().try_for_each(|url| credentials::relay(relays, url).map(drop))
+    relays.urls.iter().try_for_each(|url| credentials::relay(relays, url, Profile::Dns).map(drop))
 }
 
 fn server(request: &Request, timing: &Rc<Timing>, meter: &Rc<Meter>) -> Result<Rc<Api>, SetupError> {

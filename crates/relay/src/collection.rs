@@ -35,8 +35,8 @@ pub const LIST_SHARED: Duration = Duration::from_secs(1);
 const LIST_KEPT: Duration = Duration::from_secs(10);
 /// Maximum number of encoded lists of a kind.
 pub const LISTS_KEPT_MAX: usize = 4;
-/// Maximum number of encoded bookmarks of a kind: three forms, each with and without gzip.
-const BOOKMARKS_MAX: usize = 6;
+/// Maximum number of encoded bookmarks of a kind: four forms, each with and without gzip.
+const BOOKMARKS_MAX: usize = 8;
 
 /// Encoded list, or the initial events of a watch.
 struct EncodedList {

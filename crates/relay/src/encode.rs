@@ -1,11 +1,12 @@
 //! Encoding of events and lists, in protobuf and in JSON.
 
+use std::borrow::Cow;
 use std::fmt::Write;
 
 use host::invariant::{Expected as _, holds};
 
 use crate::object::Stored;
-use crate::strip::to_json;
+use crate::strip::{strip, to_json};
 use crate::table::Kind;
 use crate::wire::{head_size, put_bytes, put_head};
 
@@ -25,7 +26,9 @@ pub enum Form {
     Full,
     /// Protobuf with the fields of the profile `dns-1`.
     Stripped,
-    /// JSON with the fields of the profile `dns-1`.
+    /// Protobuf with the fields of the profile `dns-pods-1`.
+    WithPods,
+    /// JSON with the fields of the profile `dns-pods-1`.
     Json,
 }
 
@@ -36,8 +39,12 @@ impl Form {
         if matches!(self, Form::Json) { Encoding::Json } else { Encoding::Protobuf }
     }
 
-    fn bytes(self, object: &Stored) -> &[u8] {
-        if self == Form::Full { &object.full } else { &object.stripped }
+    fn bytes(self, kind: Kind, object: &Stored) -> Cow<'_, [u8]> {
+        match self {
+            Form::Full => Cow::Borrowed(&object.full),
+            Form::Stripped => Cow::Borrowed(&object.stripped),
+            Form::WithPods | Form::Json => Cow::Owned(with_pods(kind, object)),
+        }
     }
 }
 
@@ -71,13 +78,18 @@ pub(crate) fn put_event(out: &mut Vec<u8>, kind: Kind, form: Form, what: EventTy
         let Some(object) = json(kind, object) else { return };
         out.extend_from_slice(format!("{{\"type\":\"{}\",\"object\":{object}}}\n", what.name()).as_bytes());
     } else {
-        event(out, what.name(), kind.name(), kind.api_version(), form.bytes(object));
+        event(out, what.name(), kind.name(), kind.api_version(), &form.bytes(kind, object));
     }
 }
 
 /// Returns a stored object as JSON.
 fn json(kind: Kind, object: &Stored) -> Option<String> {
-    to_json(kind, &object.stripped).ok().expected("the JSON of a stored object")
+    to_json(kind, &with_pods(kind, object)).ok().expected("the JSON of a stored object")
+}
+
+/// Strips an object again. Few subscribers want the names of pods, so that they are not stored in this form.
+fn with_pods(kind: Kind, object: &Stored) -> Vec<u8> {
+    strip(kind, &object.full).ok().expected("an object that was valid when it was stored").unwrap_or_default()
 }
 
 /// Appends a bookmark. `ends_list` marks the end of the initial events.
@@ -169,7 +181,7 @@ pub(crate) fn list<'a>(kind: Kind, form: Form, version: u64, objects: impl Itera
     put_bytes(&mut metadata, 2, version.to_string().as_bytes());
     put_bytes(&mut raw, 1, &metadata);
     for object in objects {
-        put_bytes(&mut raw, 2, form.bytes(object));
+        put_bytes(&mut raw, 2, &form.bytes(kind, object));
     }
     envelope(&name, kind.api_version(), &raw)
 }

@@ -49,7 +49,7 @@ pub use encode::{Encoding, EventType, Form};
 pub use history::{HISTORY_AGE_MAX, HISTORY_BYTES_MAX};
 pub use object::{Key, ObjectError, Stored};
 pub use relay::{KindState, Relay};
-pub use request::{Headers, PROFILE, PROFILE_HEADER, Request};
+pub use request::{Headers, PODS_PROFILE, PROFILE, PROFILE_HEADER, Request};
 pub use selector::{Filter, REQUIREMENTS_MAX, SelectorError};
 pub use status::Refusal;
 pub use strip::{strip, to_json};

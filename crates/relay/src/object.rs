@@ -1,4 +1,4 @@
-//! Stored objects: key and resource version from their metadata, and their bytes in both forms.
+//! Stored objects: key and resource version from their metadata, and their bytes in two forms.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use host::invariant::{Expected as _, holds};
 
-use crate::strip::strip;
+use crate::strip::{leave_out_pods, strip};
 use crate::table::Kind;
 use crate::wire::{Field, Fields, Value, WireError, entry, put_bytes};
 
@@ -33,14 +33,14 @@ pub enum ObjectError {
     Version,
 }
 
-/// Object in both forms.
+/// Object in two forms.
 #[derive(Clone, Debug)]
 pub struct Stored {
     pub(crate) key: Key,
     pub(crate) version: u64,
     /// Bytes as the API server sent them.
     pub(crate) full: Bytes,
-    /// Fields of the profile alone.
+    /// Fields of the profile `dns-1` alone.
     pub(crate) stripped: Bytes,
 }
 
@@ -61,7 +61,7 @@ impl Stored {
             return Err(ObjectError::Unnamed);
         }
         let version = number(version).ok_or(ObjectError::Version)?;
-        let stripped = strip(kind, bytes)?.into();
+        let stripped = leave_out_pods(kind, &strip(kind, bytes)?)?.into();
         Ok(Stored { key: (namespace.into(), name.into()), version, full: Bytes::copy_from_slice(bytes), stripped })
     }
 

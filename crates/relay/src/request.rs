@@ -10,8 +10,10 @@ use crate::table::Kind;
 
 /// Header with which a client asks for stripped objects.
 pub const PROFILE_HEADER: &str = "portolan-profile";
-/// Value of [`PROFILE_HEADER`] that this relay knows.
+/// Value of [`PROFILE_HEADER`] for the fields that answers need. Of pods, it has the names of those that are not ready.
 pub const PROFILE: &str = "dns-1";
+/// Value of [`PROFILE_HEADER`] for the same with the names of all pods, which `endpoint_pod_names` needs.
+pub const PODS_PROFILE: &str = "dns-pods-1";
 /// Maximum length of a query in bytes.
 const QUERY_MAX: usize = 8 * 1024;
 /// Duration of a watch whose request does not limit it.
@@ -259,7 +261,11 @@ fn decode(text: &str) -> String {
 
 /// Chooses the form: the first acceptable media type that a relay has. A table becomes a plain list.
 fn form(headers: Headers<'_>) -> Option<Form> {
-    let protobuf = if headers.profile == PROFILE { Form::Stripped } else { Form::Full };
+    let protobuf = match headers.profile {
+        PROFILE => Form::Stripped,
+        PODS_PROFILE => Form::WithPods,
+        _ => Form::Full,
+    };
     if headers.accept.trim().is_empty() {
         return Some(Form::Json);
     }
@@ -363,6 +369,7 @@ mod tests {
             ("*/*", "dns-1", Some(Form::Json)),
             (PROTOBUF, "", Some(Form::Full)),
             (PROTOBUF, "dns-1", Some(Form::Stripped)),
+            (PROTOBUF, "dns-pods-1", Some(Form::WithPods)),
             (PROTOBUF, "dns-2", Some(Form::Full)),
             ("application/vnd.kubernetes.protobuf;stream=watch, application/json", "dns-1", Some(Form::Stripped)),
             ("application/json;as=Table;v=v1;g=meta.k8s.io,application/json", "", Some(Form::Json)),

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::table::{Content, Kept, Keys, Kind};
+use crate::table::{Content, Kept, Keys, Kind, endpoint};
 use crate::wire::{Fields, Value, WireError, entry, put_bytes};
 
 /// Returns the object with the kept fields alone. [`to_json`] accepts the result.
@@ -13,6 +13,49 @@ pub fn strip(kind: Kind, object: &[u8]) -> Result<Vec<u8>, WireError> {
     let mut out = Vec::with_capacity(object.len() / 4);
     strip_message(kind.fields(), object, &mut out)?;
     Ok(out)
+}
+
+/// Leaves the names of ready pods out of a stripped object. They are random, so that they would be a third of what
+/// remains of a change after compression, and answers need them with `endpoint_pod_names` alone. The names of pods that
+/// are not ready explain why an answer is without them.
+pub(crate) fn leave_out_pods(kind: Kind, object: &[u8]) -> Result<Vec<u8>, WireError> {
+    let mut out = Vec::with_capacity(object.len());
+    for field in Fields::of(object) {
+        let field = field?;
+        if kind != Kind::EndpointSlice || field.number != endpoint::LIST {
+            out.extend_from_slice(field.raw);
+            continue;
+        }
+        let message = field.value.bytes()?;
+        let is_ready = is_ready(message)?;
+        let mut content = Vec::with_capacity(message.len());
+        for field in Fields::of(message) {
+            let field = field?;
+            if !is_ready || field.number != endpoint::TARGET {
+                content.extend_from_slice(field.raw);
+            }
+        }
+        put_bytes(&mut out, endpoint::LIST, &content);
+    }
+    Ok(out)
+}
+
+/// Returns true for an endpoint that is ready, or of which this is not known (EndpointSlice API: then it counts as
+/// ready). Of several values, the last one wins.
+fn is_ready(message: &[u8]) -> Result<bool, WireError> {
+    let mut is_ready = true;
+    for field in Fields::of(message) {
+        let field = field?;
+        if field.number == endpoint::CONDITIONS {
+            for field in Fields::of(field.value.bytes()?) {
+                let field = field?;
+                if field.number == endpoint::READY {
+                    is_ready = field.value.number()? != 0;
+                }
+            }
+        }
+    }
+    Ok(is_ready)
 }
 
 fn strip_message(kept: &[Kept], message: &[u8], out: &mut Vec<u8>) -> Result<(), WireError> {

@@ -1,4 +1,5 @@
-//! Fields of the profile `dns-1`: what answers of a DNS server need of each kind of object, and nothing else.
+//! Fields of the profile `dns-pods-1`: what answers of a DNS server need of each kind of object, and nothing else. The
+//! profile `dns-1` is without the names of ready pods ([`strip::leave_out_pods`](crate::strip::leave_out_pods)).
 //!
 //! The table has the numbers of `generated.proto` in k8s.io/api and k8s.io/apimachinery, which never change, with the
 //! names in JSON. Stripping and the conversion to JSON both follow it.
@@ -184,16 +185,28 @@ const SERVICE: &[Kept] = &[
 const BALANCER: &[Kept] = &[list(1, "ingress", Content::Message(&[text(1, "ip"), text(2, "hostname")]))];
 const PORT: &[Kept] = &[text(1, "name"), text(2, "protocol"), one(3, "port", Content::Number)];
 
+/// Numbers of the fields around an endpoint: of its list in a slice, and in it and its conditions.
+pub(crate) mod endpoint {
+    pub(crate) const LIST: u64 = 2;
+    pub(crate) const CONDITIONS: u64 = 2;
+    pub(crate) const TARGET: u64 = 4;
+    pub(crate) const READY: u64 = 1;
+}
+
 const SLICE: &[Kept] = &[
     one(1, "metadata", Content::Message(METADATA)),
     list(
-        2,
+        endpoint::LIST,
         "endpoints",
         Content::Message(&[
             list(1, "addresses", Content::Text),
-            one(2, "conditions", Content::Message(&[one(1, "ready", Content::Boolean)])),
+            one(
+                endpoint::CONDITIONS,
+                "conditions",
+                Content::Message(&[one(endpoint::READY, "ready", Content::Boolean)]),
+            ),
             text(3, "hostname"),
-            one(4, "targetRef", Content::Message(&[text(1, "kind"), text(3, "name")])),
+            one(endpoint::TARGET, "targetRef", Content::Message(&[text(1, "kind"), text(3, "name")])),
             text(7, "zone"),
         ]),
     ),
