@@ -25,6 +25,9 @@ const AHEAD_WAIT: Duration = Duration::from_secs(1);
 /// Number of subscribers that are woken at once. Each costs about 20 µs, and with all of them at once, the changes that
 /// arrive meanwhile would wait for the last one.
 const WAKES_AT_ONCE: usize = 64;
+/// Time for which bookmarks wait for changes if there have been some as recently: both need one write then, and changes
+/// do not wait for those of bookmarks.
+const BOOKMARK_WAIT: Duration = Duration::from_millis(100);
 /// Interval between looks at subscribers that may be too slow.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -69,6 +72,9 @@ pub(super) struct Hub {
     /// Wakes the task that wakes them, and the one that moves time after the last of them.
     has_waking: Notify,
     all_woken: Notify,
+    /// Time of the last changes, and the time until which bookmarks wait for further ones.
+    last_changes: Cell<Option<Instant>>,
+    bookmarks_due: Cell<Option<Instant>>,
     subscribers: RefCell<Vec<Weak<Subscriber>>>,
     /// Number of lists that are being sent.
     lists: Cell<usize>,
@@ -106,6 +112,8 @@ impl Hub {
             waking: RefCell::default(),
             has_waking: Notify::new(),
             all_woken: Notify::new(),
+            last_changes: Cell::default(),
+            bookmarks_due: Cell::default(),
             subscribers: RefCell::default(),
             lists: Cell::new(0),
             applied: Notify::new(),
@@ -160,15 +168,30 @@ impl Hub {
         }
     }
 
-    /// Lets the subscribers of a kind be woken: for changes before those that only get a bookmark.
-    fn wake(&self, kind: Kind, news: News) {
+    /// Lets the subscribers of a kind be woken: for changes at once, for a bookmark alone together with the next changes
+    /// or a little later.
+    fn wake(&self, kind: Kind, news: News, now: Instant) {
         let mut wakers = self.wakers.borrow_mut();
         let Some(wakers) = wakers.get_mut(&kind) else { return };
         wakers.round += 1;
         wakers.later.extend(wakers.waiting.drain(..));
-        if news == News::Changes {
-            self.waking.borrow_mut().extend(wakers.later.drain(..));
+        let has_changes_soon = self.last_changes.get().is_some_and(|last| now.since(last) < BOOKMARK_WAIT);
+        match news {
+            News::Changes => {
+                self.waking.borrow_mut().extend(wakers.later.drain(..));
+                self.last_changes.set(Some(now));
+                self.start_waking();
+            }
+            News::Bookmark if has_changes_soon => {
+                let due = now + BOOKMARK_WAIT;
+                self.bookmarks_due.set(self.bookmarks_due.get().map_or(Some(due), |known| Some(known.min(due))));
+            }
+            News::Bookmark => self.start_waking(),
         }
+    }
+
+    fn start_waking(&self) {
+        self.bookmarks_due.set(None);
         self.has_waking.notify_one();
     }
 
@@ -193,12 +216,10 @@ impl Hub {
     /// Returns the subscribers to wake next.
     fn next_woken(&self) -> Vec<Waker> {
         let first = |queue: &mut VecDeque<Waker>| queue.drain(..queue.len().min(WAKES_AT_ONCE)).collect::<Vec<_>>();
-        let woken = first(&mut self.waking.borrow_mut());
-        if !woken.is_empty() {
-            return woken;
-        }
-        // The watches of a connection get their bookmarks together, with one write.
-        self.wakers.borrow_mut().values_mut().flat_map(|wakers| first(&mut wakers.later)).collect()
+        let mut woken = first(&mut self.waking.borrow_mut());
+        // All watches of a connection are at about the same place of their queues, so that what they get needs one write.
+        woken.extend(self.wakers.borrow_mut().values_mut().flat_map(|wakers| first(&mut wakers.later)));
+        woken
     }
 
     /// Waits for a change, at most until `deadline`.
@@ -222,6 +243,7 @@ impl Hub {
                 self.all_woken.notified().await;
             }
             let due = self.relay.borrow().due().unwrap_or_else(|| now() + CHECK_INTERVAL);
+            let due = self.bookmarks_due.get().map_or(due, |bookmarks| bookmarks.min(due));
             tokio::select! {
                 () = sleep_until(MonotonicClock::tokio_instant(due)) => {}
                 () = self.applied.notified() => {}
@@ -231,8 +253,12 @@ impl Hub {
     }
 
     fn advance(&self) {
-        let woken = self.relay.borrow_mut().advance(now());
-        woken.into_iter().for_each(|(kind, news)| self.wake(kind, news));
+        let now = now();
+        let woken = self.relay.borrow_mut().advance(now);
+        woken.into_iter().for_each(|(kind, news)| self.wake(kind, news, now));
+        if self.bookmarks_due.get().is_some_and(|due| due <= now) {
+            self.start_waking();
+        }
         let is_ready = self.relay.borrow().is_ready();
         if is_ready && !self.is_ready.replace(is_ready) {
             tracing::info!(target: super::LOG, "All kinds are listed; the relay serves");
@@ -297,6 +323,6 @@ impl Hub {
     /// Ends all watches with a bookmark.
     pub(super) fn close(&self) {
         self.change(|relay| relay.close(now()));
-        Kind::ALL.into_iter().for_each(|kind| self.wake(kind, News::Changes));
+        Kind::ALL.into_iter().for_each(|kind| self.wake(kind, News::Changes, now()));
     }
 }
