@@ -272,7 +272,7 @@ mod tests {
         let expected = json!({
             "kind": "EndpointSlice", "apiVersion": "discovery.k8s.io/v1", "addressType": "IPv4",
             "metadata": {
-                "name": "web-1", "namespace": "shop", "uid": "u", "resourceVersion": "7",
+                "name": "web-1", "namespace": "shop", "resourceVersion": "7",
                 "labels": { "kubernetes.io/service-name": "web" },
                 "annotations": { "endpoints.kubernetes.io/last-change-trigger-time": "t" },
             },
@@ -288,6 +288,35 @@ mod tests {
         }
         assert_eq!(strip(Kind::EndpointSlice, &stripped).unwrap(), stripped);
         assert!(stripped.len() * 4 < full.len() * 3, "{} of {}", stripped.len(), full.len());
+    }
+
+    /// Returns an endpoint of a pod with these conditions.
+    fn endpoint(pod: &str, conditions: &Json) -> Json {
+        json!({
+            "addresses": ["10.0.0.1"], "conditions": conditions, "zone": "z",
+            "targetRef": { "kind": "Pod", "name": pod },
+        })
+    }
+
+    #[test]
+    fn keeps_the_names_of_pods_that_are_not_ready() {
+        let mut slice = slice();
+        slice["endpoints"] = json!([
+            endpoint("a", &json!({ "ready": true })),
+            endpoint("b", &json!({ "ready": false, "serving": true })),
+            endpoint("c", &json!({})),
+        ]);
+        let stripped = strip(Kind::EndpointSlice, &raw(&slice)).unwrap();
+        let bytes = leave_out_pods(Kind::EndpointSlice, &stripped).unwrap();
+        let json: Json = serde_json::from_str(&to_json(Kind::EndpointSlice, &bytes).unwrap()).unwrap();
+        let endpoints = json["endpoints"].as_array().unwrap();
+        let names: Vec<Option<&str>> =
+            endpoints.iter().map(|endpoint| endpoint["targetRef"]["name"].as_str()).collect();
+        assert_eq!(names, [None, Some("b"), None]);
+        assert!(endpoints.iter().all(|endpoint| endpoint["zone"] == "z" && endpoint["addresses"][0] == "10.0.0.1"));
+        assert_eq!(json["ports"][0]["port"], 80);
+        assert_eq!(leave_out_pods(Kind::EndpointSlice, &bytes).unwrap(), bytes);
+        assert_eq!(leave_out_pods(Kind::Service, &stripped).unwrap(), stripped, "of other kinds nothing is left out");
     }
 
     #[test]

@@ -442,7 +442,7 @@ fn a_tick_of_slices_costs_few_bytes_per_event() {
             "endpoints": endpoints, "ports": [{ "name": "http", "protocol": "TCP", "port": 8080 }],
         }))
     };
-    for (count, bytes_max) in [(1, 800), (25, 330), (50, 330)] {
+    for (count, bytes_max) in [(1, 500), (25, 150), (50, 150)] {
         let mut relay = Relay::new(&[Kind::EndpointSlice]);
         relay.begin_list(Kind::EndpointSlice);
         relay.end_list(Kind::EndpointSlice, 1, at(0));

@@ -116,6 +116,15 @@ fn watches_a_relay_with_a_token_the_profile_and_compression() {
 }
 
 #[test]
+fn asks_a_relay_for_the_names_of_pods_where_they_name_endpoints() {
+    let cluster = Cluster::new("relay_pods", 1);
+    let edge = Edge::start_with(&Request { endpoint_pod_names: true, ..cluster.request() }, patient());
+    edge.wait_synced();
+    let seen = cluster.relays[0].seen();
+    assert!(!seen.is_empty() && seen.iter().all(|request| request.profile == "dns-pods-1"), "{seen:?}");
+}
+
+#[test]
 fn asks_an_api_server_for_neither_without_relays() {
     let api = crate::support::shop();
     let edge = Edge::start(&request(&api));
