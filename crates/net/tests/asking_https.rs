@@ -445,7 +445,7 @@ fn a_body_that_is_shorter_than_announced_is_a_failure() {
 fn a_refused_connection_fails_at_once() {
     let setting = Setting::new(Two, |_| Reaction::Silence);
     let outcome = beside(&setting, |mut client| async move {
-        client.to = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        client.to = testkit::ports::free_address();
         client.ask(LONG).await
     });
     assert_eq!(outcome.unwrap_err(), ExchangeError::Network { during: "dial", error: "connection refused".to_owned() });

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use crate::support::ports::free_address;
+use testkit::ports::free_address;
 use crate::support::{Answer, Client, Folder, Server, wait_until};
 use wire::{Class, Flags, Header, MessageBuf, Name, Opt, Rcode, Type};
 

@@ -656,7 +656,7 @@ fn a_loop_that_the_server_has_found_is_named_by_every_command() {
     let folder = Folder::new("doctor-found-loop");
     let control = folder.path().join("control.sock").display().to_string();
     // *loop* asks its own port, so the Corefile has to name one.
-    let own = crate::support::ports::free_address();
+    let own = testkit::ports::free_address();
     let port = own.port();
     let text = format!(
         ".:{port} {{\n bind 127.0.0.1\n control {control}\n prometheus 127.0.0.1:0\n loop\n forward . {relay}\n}}\n"

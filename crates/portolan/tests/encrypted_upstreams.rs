@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::support::ports::free_port;
+use testkit::ports::free_port;
 use crate::support::{Client, Folder, Server, certify, page, wait_until};
 use wire::{Rcode, Type};
 

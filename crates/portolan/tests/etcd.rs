@@ -4,7 +4,7 @@
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
-use crate::support::ports::free_port;
+use testkit::ports::free_port;
 use crate::support::served::Served;
 use crate::support::store::{self, Store};
 use crate::support::{Answer, Folder, certify_all, page, wait_until};

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::{Duration, Instant};
 
-use crate::support::ports::{free_address, free_port};
+use testkit::ports::{free_address, free_port};
 use crate::support::upstream::Upstream;
 use crate::support::{Client, Folder, Server, page, wait_until};
 use fakeapi::FakeApi;

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use crate::support::ports::free_address;
+use testkit::ports::free_address;
 use crate::support::prometheus::{self, Prometheus, promtool, skipped};
 use crate::support::served::Served;
 use crate::support::upstream::Upstream;

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use crate::support::ports::free_port;
+use testkit::ports::free_port;
 use crate::support::{Folder, Server, certify, wait_until};
 
 /// Address from which kdig asks.

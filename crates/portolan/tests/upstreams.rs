@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::support::ports::free_port;
+use testkit::ports::free_port;
 use crate::support::{Answer, Client, Folder, PATIENCE, Server, exchange_framed, page, query, wait_until};
 use wire::{Rcode, Type};
 

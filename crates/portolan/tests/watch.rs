@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use crate::support::control::{ControlSocket, Ran};
-use crate::support::ports::free_port;
+use testkit::ports::free_port;
 use crate::support::{Client, Folder, Server, wait_until};
 use serde_json::Value;
 use wire::{Rcode, Type};
@@ -88,7 +88,7 @@ const ANSWERS: &str = "hosts {\n 192.0.2.7 a.test\n 192.0.2.8 b.test\n fallthrou
 
 /// Directives with hosts, and an upstream that refuses for names below corp.
 fn with_broken_upstream() -> String {
-    let nobody = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let nobody = testkit::ports::free_address();
     format!("forward corp {nobody}\n    hosts {{\n 192.0.2.7 a.test\n fallthrough corp\n }}")
 }
 

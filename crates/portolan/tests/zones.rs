@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::{Child, Command, Stdio};
 
-use crate::support::ports::free_address;
+use testkit::ports::free_address;
 use crate::support::{Client, Folder, Server, wait_until};
 use wire::Type;
 

@@ -10,7 +10,7 @@ use rcgen::KeyPair;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
-use super::ports::free_port;
+use testkit::ports::free_port;
 use super::store::Store;
 use super::{Folder, certify, wait_until};
 

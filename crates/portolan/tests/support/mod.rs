@@ -10,7 +10,6 @@ pub(crate) mod kubernetes;
 pub(crate) mod namespace;
 pub(crate) mod packages;
 pub(crate) mod pages;
-pub(crate) mod ports;
 pub(crate) mod prometheus;
 pub(crate) mod quic;
 pub(crate) mod served;

@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 
-use super::ports::free_address;
+use testkit::ports::free_address;
 use super::{Folder, PATIENCE, wait_until};
 
 /// Running Prometheus.

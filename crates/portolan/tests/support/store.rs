@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
-use super::ports::free_port;
+use testkit::ports::free_port;
 use super::{Folder, PATIENCE, wait_until};
 
 /// Maximum number of operations in an etcd transaction.
