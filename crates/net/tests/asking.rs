@@ -75,7 +75,7 @@ fn accept(listener: &TcpListener) -> Stream {
     Stream(stream)
 }
 
-const LONG: Duration = Duration::from_secs(10);
+const LONG: Duration = Duration::from_secs(60);
 const SHORT: Duration = Duration::from_millis(200);
 const AGAIN: Option<Duration> = Some(Duration::from_millis(50));
 

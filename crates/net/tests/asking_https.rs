@@ -38,7 +38,7 @@ use transport::grpc::LocalExecutor;
 use transport::tls::{Rustls, StreamProtocol, acceptor};
 use wire::Type;
 
-const LONG: Duration = Duration::from_secs(10);
+const LONG: Duration = Duration::from_secs(60);
 const SHORT: Duration = Duration::from_millis(300);
 
 /// HTTP version of the server.

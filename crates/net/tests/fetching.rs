@@ -19,7 +19,7 @@ use tokio::task::LocalSet;
 use transport::tls::Rustls;
 
 /// Time limit for each test.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 fn on_tokio(test: impl Future<Output = ()>) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

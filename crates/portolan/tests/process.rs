@@ -164,10 +164,10 @@ fn shutdown_loses_no_query() {
     let address = server.address_of("dns://:0");
     let stop = Arc::new(AtomicBool::new(false));
     let client = keep_asking(address, &stop);
+    let lame = Instant::now();
     server.signal("TERM");
     server.wait_for("Going into lameduck mode for 1s");
     // During lameduck, clients have time to switch to another server.
-    let lame = Instant::now();
     wait_until("most of the time", || lame.elapsed() > Duration::from_millis(800));
     stop.store(true, Ordering::Relaxed);
     assert!(client.join().unwrap() > 10);

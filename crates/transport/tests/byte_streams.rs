@@ -20,7 +20,7 @@ use transport::byte_streams::{connect, listen};
 use transport::tls::Rustls;
 
 /// Time limit for each test.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 fn on_tokio(test: impl Future<Output = ()>) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
