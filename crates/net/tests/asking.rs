@@ -76,7 +76,7 @@ fn accept(listener: &TcpListener) -> Stream {
 }
 
 const LONG: Duration = Duration::from_secs(60);
-const SHORT: Duration = Duration::from_millis(200);
+const SHORT: Duration = Duration::from_millis(500);
 const AGAIN: Option<Duration> = Some(Duration::from_millis(50));
 
 #[test]
