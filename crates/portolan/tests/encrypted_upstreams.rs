@@ -4,8 +4,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use testkit::ports::free_port;
 use crate::support::{Client, Folder, Server, certify, page, wait_until};
+use testkit::ports::free_port;
 use wire::{Rcode, Type};
 
 const SCHEMES: [&str; 3] = ["tls", "https", "quic"];

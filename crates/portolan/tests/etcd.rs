@@ -4,10 +4,10 @@
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
-use testkit::ports::free_port;
 use crate::support::served::Served;
 use crate::support::store::{self, Store};
 use crate::support::{Answer, Folder, certify_all, page, wait_until};
+use testkit::ports::free_port;
 use wire::{Rcode, Type};
 
 /// Extended DNS Error codes (RFC 8914 §4).

@@ -4,11 +4,11 @@ use std::ffi::OsString;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::{Duration, Instant};
 
-use testkit::ports::{free_address, free_port};
 use crate::support::upstream::Upstream;
 use crate::support::{Client, Folder, Server, page, soon, wait_until};
 use fakeapi::FakeApi;
 use serde_json::json;
+use testkit::ports::{free_address, free_port};
 use wire::{Rcode, Type};
 
 const WEB: &str = "web.shop.svc.cluster.local.";

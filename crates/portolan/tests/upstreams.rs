@@ -5,8 +5,8 @@ use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
-use testkit::ports::free_port;
 use crate::support::{Answer, Client, Folder, PATIENCE, Server, exchange_framed, page, query, wait_until};
+use testkit::ports::free_port;
 use wire::{Rcode, Type};
 
 /// Name server of another project.

@@ -7,9 +7,9 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use crate::support::control::{ControlSocket, Ran};
-use testkit::ports::free_port;
 use crate::support::{Client, Folder, Server, wait_until};
 use serde_json::Value;
+use testkit::ports::free_port;
 use wire::{Rcode, Type};
 
 /// Running server with its control socket.

@@ -48,7 +48,8 @@ fn finds_entries_of_every_api_version_without_a_pause() {
         api.install("WorkloadEntry", &format!("networking.istio.io/{version}"));
         // A pause between versions would be longer than this test waits.
         let pause = Duration::from_secs(600);
-        let timing = kubeapi::Timing { pause_min: pause, pause_max: pause, absent: pause, ..kubeapi::Timing::default() };
+        let timing =
+            kubeapi::Timing { pause_min: pause, pause_max: pause, absent: pause, ..kubeapi::Timing::default() };
         let edge = Edge::start_with(&mesh(&api), timing);
         edge.wait_synced();
         assert_eq!(addresses(&edge, "pay.global"), "10.0.0.1", "{version}");
