@@ -1,6 +1,6 @@
 //! The server as a program: how to build it, and ports for it.
 
-use std::net::TcpListener;
+use std::net::{TcpListener, UdpSocket};
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -23,8 +23,24 @@ pub fn build(profile: &str) -> Result<PathBuf, Failed> {
     }
 }
 
-/// Returns a port on loopback that is currently free.
+/// Number of ports that [`free_port`] tries.
+const PORT_TRIES: usize = 100;
+
+/// Returns a port on loopback that is currently free for UDP and TCP.
+///
+/// # Errors
+/// If each port that the system assigns for UDP is in use for TCP, or the system refuses a socket.
 pub fn free_port() -> Result<u16, Failed> {
-    let listener = TcpListener::bind("127.0.0.1:0").map_err(|error| error.to_string())?;
-    listener.local_addr().map(|address| address.port()).map_err(|error| error.to_string())
+    let pair = || {
+        let address = UdpSocket::bind("127.0.0.1:0")?.local_addr()?;
+        TcpListener::bind(address).map(|_| address.port())
+    };
+    let mut outcome = pair();
+    for _ in 1..PORT_TRIES {
+        if outcome.is_ok() {
+            break;
+        }
+        outcome = pair();
+    }
+    outcome.map_err(|error| format!("no port is free: {error}"))
 }

@@ -45,7 +45,7 @@ pub use tls::Pems;
 use tokio::sync::{oneshot, watch};
 
 /// Maximum time that a test waits for a condition.
-const TIMEOUT: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Failure ordered by a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -126,7 +126,30 @@ pub fn open(address: &Address, workers: usize) -> Result<Opened, ListenError> {
     }
 }
 
-fn open_at(address: &Address, mut wanted: SocketAddr, workers: usize) -> Result<Opened, ListenError> {
+/// Attempts to find a port that is free, for both protocols if the address is for both.
+const PORT_TRIES: usize = 64;
+
+/// Opens the sockets at the wanted port. If that is 0, finds a free port: another program may take one between the
+/// search and the opening, so several are tried.
+fn open_at(address: &Address, wanted: SocketAddr, workers: usize) -> Result<Opened, ListenError> {
+    if wanted.port() != 0 {
+        return open_at_port(address, wanted, workers);
+    }
+    let fail = |error| ListenError { protocol: "udp", address: wanted, error };
+    let mut outcome = Err(fail(io::ErrorKind::AddrInUse.into()));
+    for _ in 0..PORT_TRIES {
+        outcome = free_port(address.kind, wanted)
+            .map_err(fail)
+            .and_then(|port| open_at_port(address, SocketAddr::new(wanted.ip(), port), workers));
+        if !outcome.as_ref().is_err_and(|error| error.error.kind() == io::ErrorKind::AddrInUse) {
+            break;
+        }
+    }
+    outcome
+}
+
+fn open_at_port(address: &Address, wanted: SocketAddr, workers: usize) -> Result<Opened, ListenError> {
+    holds(wanted.port() != 0, "the sockets of all workers have one port");
     if address.kind == AddressKind::Quic {
         return open_quic(address, wanted, workers).map_err(|error| ListenError {
             protocol: "udp",
@@ -135,19 +158,25 @@ fn open_at(address: &Address, mut wanted: SocketAddr, workers: usize) -> Result<
         });
     }
     let mut sockets = Vec::with_capacity(workers);
-    if wanted.port() == 0 {
-        let free = free_port(wanted);
-        wanted.set_port(free.map_err(|error| ListenError { protocol: "udp", address: wanted, error })?);
-    }
     for _ in 0..workers {
         sockets.push(open_pair(address, wanted, workers)?);
     }
     holds(sockets.len() == workers, "each worker has its sockets");
-    holds(wanted.port() != 0, "the sockets of all workers have one port");
     let is_meant = |(udp, _): &(Option<UdpSocket>, _)| udp.is_some() == (address.kind == AddressKind::Dns);
     holds(sockets.iter().all(is_meant), "an address for DNS has sockets for datagrams");
     spread(&sockets);
     Ok(Opened { label: address.label.clone(), bound: wanted, sockets, quic: Vec::new() })
+}
+
+/// Finds a port that is free for UDP, and for TCP too unless the address is for QUIC. The test sockets do not set
+/// `SO_REUSEPORT`. With it, the system could also return a port of another server that runs as the same user.
+fn free_port(kind: AddressKind, wanted: SocketAddr) -> io::Result<u16> {
+    let datagrams = UdpSocket::bind(wanted)?;
+    let port = datagrams.local_addr()?.port();
+    if kind != AddressKind::Quic {
+        TcpListener::bind((wanted.ip(), port))?;
+    }
+    Ok(port)
 }
 
 /// Adds sockets to those that another process has opened, so that each of `workers` workers has its own. Without them,
@@ -188,10 +217,7 @@ fn spread(sockets: &[(Option<UdpSocket>, TcpListener)]) {
     }
 }
 
-fn open_quic(address: &Address, mut wanted: SocketAddr, workers: usize) -> io::Result<Opened> {
-    if wanted.port() == 0 {
-        wanted.set_port(UdpSocket::bind(wanted)?.local_addr()?.port());
-    }
+fn open_quic(address: &Address, wanted: SocketAddr, workers: usize) -> io::Result<Opened> {
     let opened: io::Result<Vec<_>> = (0..workers).map(|_| udp_socket(wanted, address.ip.is_none(), workers)).collect();
     let quic = opened?;
     holds(quic.len() == workers, "each worker has its socket");
@@ -205,24 +231,6 @@ fn open_quic(address: &Address, mut wanted: SocketAddr, workers: usize) -> io::R
         let _ = linux::datagrams::steer_by_byte(first, quic.len(), byte);
     }
     Ok(Opened { label: address.label.clone(), bound: wanted, sockets: Vec::new(), quic })
-}
-
-/// Attempts to find a port that is free for both protocols.
-const PORT_TRIES: usize = 64;
-
-/// Finds a port that is free for both UDP and TCP. The test sockets do not set `SO_REUSEPORT`. With it, the system
-/// could also return a port of another server that runs as the same user.
-fn free_port(wanted: SocketAddr) -> io::Result<u16> {
-    let mut outcome = Err(io::ErrorKind::AddrInUse.into());
-    for _ in 0..PORT_TRIES {
-        let port = UdpSocket::bind(wanted)?.local_addr()?.port();
-        let both = (wanted.ip(), port);
-        outcome = UdpSocket::bind(both).and_then(|_| TcpListener::bind(both)).map(|_| port);
-        if outcome.is_ok() {
-            break;
-        }
-    }
-    outcome
 }
 
 fn udp_socket(address: SocketAddr, wildcard: bool, workers: usize) -> io::Result<UdpSocket> {

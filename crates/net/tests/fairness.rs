@@ -9,7 +9,7 @@
 
 mod support;
 
-use std::net::{Ipv4Addr, TcpListener, UdpSocket};
+use std::net::{Ipv4Addr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -102,9 +102,9 @@ fn a_flood_of_a_silent_zone_leaves_places_for_another_client() {
 
 #[test]
 fn pipelined_queries_leave_places_for_another_client() {
-    let upstream = Upstream::new();
-    // Accepts connections and answers nothing.
-    let _silent = TcpListener::bind(upstream.address()).expect("the same port over TCP");
+    // The listener accepts connections and answers nothing.
+    let (socket, _silent) = testkit::ports::bind_pair();
+    let upstream = Upstream(socket);
     let running = Running::start_with(&lines(&upstream), small());
     serve_fast(upstream);
     let mut streams = [running.connect(), running.connect()];

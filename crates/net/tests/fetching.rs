@@ -19,7 +19,7 @@ use tokio::task::LocalSet;
 use transport::tls::Rustls;
 
 /// Time limit for each test.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 fn on_tokio(test: impl Future<Output = ()>) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -49,7 +49,7 @@ fn posts_to_http_servers() {
         let io = TokioIo::new(&Registry::new());
         let (server, client) = tls();
         for (tls, client) in [(None, None), (Some(&server), Some(&client))] {
-            let address = free_address();
+            let address = testkit::ports::free_address().to_string();
             let listener =
                 io.listen(Listen { at: &StreamAddress::Tcp(address.clone()), tls, send_buffer: None }).unwrap();
             let post = Some(("text/plain", &b"what is sent"[..]));
@@ -73,9 +73,4 @@ fn posts_to_http_servers() {
             assert!(lines.contains(&"content-type: text/plain") && lines.contains(&"content-length: 12"), "{said}");
         }
     });
-}
-
-/// Returns a free address of this host.
-fn free_address() -> String {
-    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
 }

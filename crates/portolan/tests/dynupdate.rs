@@ -459,7 +459,7 @@ fn other_blocks_and_transports_do_not_implement_updates() {
     let folder = Folder::new("dynupdate-others");
     crate::support::certify(&folder, &["127.0.0.1"]);
     let path = folder.path().display().to_string();
-    let (dynamic, port) = (corefile(&folder, "", ALLOW_ALL), crate::support::ports::free_port());
+    let (dynamic, port) = (corefile(&folder, "", ALLOW_ALL), testkit::ports::free_port());
     let dynamic = dynamic.replace("example.org:0", &format!("example.org:{port}"));
     let text = format!("{dynamic}example.net:{port} {{\nbind 127.0.0.1\nwhoami\n}}\n");
     let doh = corefile(&folder, &format!("tls {path}/cert.pem {path}/key.pem"), ALLOW_ALL);
@@ -530,7 +530,7 @@ fn an_update_with_a_wrong_signature_changes_nothing() {
 #[test]
 fn secondaries_get_changes() {
     let folder = Folder::new("dynupdate-secondary");
-    let port = crate::support::ports::free_port();
+    let port = testkit::ports::free_port();
     let primary = Zone::start(&folder, &format!("transfer {{\nto 127.0.0.1:{port}\n}}"), DATABASE);
     let text =
         format!("example.org:{port} {{\nbind 127.0.0.1\nsecondary {{\ntransfer from {}\n}}\n}}\n", primary.address);

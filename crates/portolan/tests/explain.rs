@@ -598,7 +598,7 @@ fn case_5_upstream_silent() {
 
 #[test]
 fn a_cached_failure_keeps_its_cause() {
-    let closed = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let closed = testkit::ports::free_address();
     let mut running = start(&format!("cache 30 {{\n servfail 1m\n }}\n    forward . {closed}"));
     running.client.ask("git.corp.", Type::A);
     assert_explains(

@@ -3,7 +3,7 @@
 //! installed, the tests print a message and are skipped.
 
 use std::fs::Permissions;
-use std::net::{SocketAddr, UdpSocket};
+use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Command;
@@ -155,7 +155,7 @@ fn the_tutorial_prints_what_it_says() {
 
 #[test]
 fn the_page_for_the_night_shows_what_status_and_tail_print() {
-    let closed = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let closed = testkit::ports::free_address();
     let Some(guide) = Guide::start("3am", closed) else { return };
     guide.run("sed -i 's/cache 30/cash 30/' examples/Corefile; portolan reload");
     guide.run("dig @127.0.0.1 -p 1053 www.example.org");

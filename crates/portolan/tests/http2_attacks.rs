@@ -190,7 +190,7 @@ fn a_client_that_does_not_read_loses_its_connection() {
         for attacker in &mut attackers {
             attacker.end();
         }
-        assert!(start.elapsed() < Duration::from_secs(10), "{:?}", start.elapsed());
+        assert!(start.elapsed() < crate::support::PATIENCE, "{:?}", start.elapsed());
     });
 }
 
@@ -303,7 +303,7 @@ fn slow_requests_end_at_the_deadline() {
                     && attacker.send(b"x");
             }
             let taken = start.elapsed();
-            assert!((Duration::from_millis(800)..Duration::from_secs(3)).contains(&taken), "{head}: {taken:?}");
+            assert!((Duration::from_millis(800)..crate::support::PATIENCE).contains(&taken), "{head}: {taken:?}");
         }
     });
 }

@@ -105,7 +105,7 @@ impl Running {
         certify(&folder, &["dns.example.org"]);
         let path = |name: &str| folder.path().join(name).display().to_string();
         let listeners = LISTENERS[usize::from(is_measurement())];
-        let ports: Vec<u16> = (0..listeners).map(|_| crate::support::ports::free_port()).collect();
+        let ports: Vec<u16> = (0..listeners).map(|_| testkit::ports::free_port()).collect();
         let keys: Vec<String> = ports.iter().map(|port| format!("{scheme}://.:{port}")).collect();
         let text = format!(
             "{} {{\nbind 127.0.0.1\ntls {} {}\ntimeouts {{\nidle 1h\n}}\nhosts /dev/null {{\n192.0.2.1 \

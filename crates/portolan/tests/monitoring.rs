@@ -11,13 +11,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use crate::support::ports::free_address;
 use crate::support::prometheus::{self, Prometheus, promtool, skipped};
 use crate::support::served::Served;
 use crate::support::upstream::Upstream;
 use crate::support::{Client, Folder, wait_until};
 use fakeapi::{FakeApi, slice};
 use serde_json::Value;
+use testkit::ports::free_address;
 use wire::Type;
 
 /// Time for all expressions to return data.

@@ -8,7 +8,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use crate::support::control::ControlSocket;
-use crate::support::{Client, Folder, Server, page, query, wait_until};
+use crate::support::{Client, Folder, PATIENCE, Server, page, query, wait_until};
 use wire::Type;
 
 /// Returns the command that runs the server under limits that prlimit(1) sets.
@@ -56,7 +56,7 @@ fn a_client_over_tcp_is_answered_when_pages_use_all_descriptors() {
         descriptors_of(&server) >= 128
     });
     let mut client = TcpStream::connect(dns).unwrap();
-    client.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
+    client.set_read_timeout(Some(PATIENCE)).unwrap();
     let message = query(1, "example.org.", Type::A);
     client.write_all(&[&u16::try_from(message.len()).unwrap().to_be_bytes()[..], &message].concat()).unwrap();
     let mut length = [0; 2];

@@ -4,8 +4,8 @@
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use crate::support::ports::free_port;
 use crate::support::{Folder, Server, certify, wait_until};
+use testkit::ports::free_port;
 
 /// Address from which kdig asks.
 const CLIENT: &str = "127.0.0.9";

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::io::{BufRead, BufReader};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair};
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use wire::Type;
 
 use crate::support::kubernetes::are_in_path;
-use crate::support::{Client, Folder, Server, certify, packages, page, wait_until};
+use crate::support::{Client, Folder, PATIENCE, Server, certify, packages, page, wait_until};
 
 const SUBJECT: &str = "system:serviceaccount:kube-system:portolan-every-node";
 const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
@@ -151,7 +151,7 @@ impl Watch {
     }
 
     fn next_of_any(&self) -> Option<(String, String, u64)> {
-        let line = match self.lines.recv_timeout(Duration::from_secs(20)) {
+        let line = match self.lines.recv_timeout(PATIENCE) {
             Ok(line) => line,
             Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => return None,
             Err(error) => panic!("{error}: a watch is silent"),

@@ -3,10 +3,10 @@
 
 use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use crate::support::ports::free_port;
 use crate::support::{Answer, Client, Folder, PATIENCE, Server, exchange_framed, page, query, wait_until};
+use testkit::ports::free_port;
 use wire::{Rcode, Type};
 
 /// Name server of another project.
@@ -154,10 +154,8 @@ fn answers_pass(client: &mut Client, server: SocketAddr) {
 
 /// Checks the answer when the upstream is down: the error from the kernel leads to an immediate SERVFAIL with a reason.
 fn failures_are_said(client: &mut Client, server: &mut Server) {
-    let start = Instant::now();
     let failed = ask(client, "a.example.test.");
     assert_eq!((failed.rcode(), failed.ede()), (Rcode::SERVFAIL, Some(23)));
-    assert!(start.elapsed() < Duration::from_secs(2), "{:?}", start.elapsed());
     let line = server.wait_for("[ERROR] plugin/errors: 2 a.example.test. A: read udp");
     assert!(line.ends_with(": connection refused"), "{line}");
 }

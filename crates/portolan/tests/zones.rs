@@ -5,8 +5,8 @@ use std::fmt::Write;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::{Child, Command, Stdio};
 
-use crate::support::ports::free_address;
 use crate::support::{Client, Folder, Server, wait_until};
+use testkit::ports::free_address;
 use wire::Type;
 
 /// Number of records in the zone; its transfer needs many messages.

@@ -1,7 +1,7 @@
 //! Lookups at a name server on loopback.
 
 use std::io::{Read, Write};
-use std::net::{Ipv4Addr, Ipv6Addr, TcpListener, UdpSocket};
+use std::net::{Ipv4Addr, Ipv6Addr, UdpSocket};
 use std::time::Duration;
 
 use wire::{Class, Flags, Header, MessageBuf, Owner, Rcode, Request, Section, Type};
@@ -49,18 +49,8 @@ fn respond(packet: &[u8], over_tcp: bool) -> Vec<u8> {
     response
 }
 
-/// Opens sockets for UDP and TCP at one port. A port that is free for UDP may be in use for TCP, so it tries several.
-fn sockets() -> (UdpSocket, TcpListener) {
-    let pair = || {
-        let udp = UdpSocket::bind("127.0.0.1:0")?;
-        let tcp = TcpListener::bind(udp.local_addr()?)?;
-        io::Result::Ok((udp, tcp))
-    };
-    (0..100).find_map(|_| pair().ok()).expect("a port that is free for UDP and TCP")
-}
-
 fn server() -> SocketAddr {
-    let (udp, tcp) = sockets();
+    let (udp, tcp) = testkit::ports::bind_pair();
     let address = udp.local_addr().unwrap();
     std::thread::spawn(move || {
         let mut buffer = [0; 4096];
@@ -131,7 +121,7 @@ fn says_why_a_lookup_fails() {
 #[test]
 fn asks_the_next_server_if_one_is_silent_or_gone() {
     let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
-    let gone = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let gone = testkit::ports::free_address();
     let mut conf = conf("", &[silent.local_addr().unwrap(), gone, server()]);
     conf.timeout = Duration::from_millis(100);
     assert_eq!(format!("{:?}", from_servers("four.test", &conf).unwrap()), "[192.0.2.1]");

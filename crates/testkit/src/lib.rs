@@ -4,7 +4,7 @@
 //! fake upstreams that answer from tables ([`Upstreams`]) and files in memory ([`World`]). [`run_directory`] runs
 //! scenario files (`*.scn`), whose syntax is documented in the module `scenario`.
 //!
-//! Sockets, threads, the order of the real plugins and the API server of a cluster are outside of this crate: the
+//! Sockets (except those of [`ports`]), threads, the order of the real plugins and the API server of a cluster are outside of this crate: the
 //! caller passes the list of plugins and may add statements with an [`Extension`].
 #![allow(clippy::disallowed_methods, reason = "this crate is at the edge: it reads scenario files")]
 
@@ -13,6 +13,7 @@ mod collector;
 mod executor;
 mod io;
 mod message;
+pub mod ports;
 mod record;
 mod scenario;
 mod server;

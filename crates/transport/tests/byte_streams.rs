@@ -20,7 +20,7 @@ use transport::byte_streams::{connect, listen};
 use transport::tls::Rustls;
 
 /// Time limit for each test.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 fn on_tokio(test: impl Future<Output = ()>) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -97,15 +97,10 @@ fn exchanges_bytes_over_tcp_and_tls() {
                 (Some(&server), Some(&strict), name == "collector.test"),
                 (Some(&server), Some(&lax), true),
             ] {
-                let place = StreamAddress::Tcp(free_address());
+                let place = StreamAddress::Tcp(testkit::ports::free_address().to_string());
                 let listener = listen(Listen { at: &place, tls, send_buffer: None }).unwrap();
                 assert_eq!(meet(&*listener, &place, client).await.is_ok(), comes_through, "{name}");
             }
         }
     });
-}
-
-/// Returns a free address of this host.
-fn free_address() -> String {
-    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
 }

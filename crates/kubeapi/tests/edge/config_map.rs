@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 use crate::support::{empty, on_a_local_set, quick};
 
 /// Maximum time that a test waits for a condition.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Follower on its own thread. It stops when dropped.
 struct Follower {

@@ -17,7 +17,7 @@ use tokio::sync::oneshot;
 use crate::log::Log;
 
 /// Maximum time that a test waits for a condition.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Subscription on its own thread.
 pub struct Edge {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::*;
 
 /// Time limit for each datagram.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 fn bound(address: &str) -> io::Result<UdpSocket> {
     let socket = UdpSocket::bind(address)?;

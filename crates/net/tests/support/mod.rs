@@ -18,7 +18,7 @@ use testkit::{Parsed, Question, World};
 use wire::{Name, OptionCode, Type};
 
 /// Time limit for each wait.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 static ENTRIES: [DirectiveEntry; 2] = [testkit::toys::RECORDS, testkit::toys::OUTWARD];
 

@@ -10,9 +10,9 @@ use rcgen::KeyPair;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
-use super::ports::free_port;
 use super::store::Store;
 use super::{Folder, certify, wait_until};
+use testkit::ports::free_port;
 
 /// Programs that must be installed.
 const PROGRAMS: [&str; 3] = ["etcd", "kube-apiserver", "kube-controller-manager"];

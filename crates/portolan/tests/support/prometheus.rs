@@ -7,8 +7,8 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 
-use super::ports::free_address;
 use super::{Folder, PATIENCE, wait_until};
+use testkit::ports::free_address;
 
 /// Running Prometheus.
 pub(crate) struct Prometheus {

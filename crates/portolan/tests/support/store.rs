@@ -5,8 +5,8 @@ use std::net::{SocketAddr, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
-use super::ports::free_port;
 use super::{Folder, PATIENCE, wait_until};
+use testkit::ports::free_port;
 
 /// Maximum number of operations in an etcd transaction.
 const BATCH: usize = 128;
