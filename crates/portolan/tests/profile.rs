@@ -48,6 +48,8 @@ fn profile(folder: &Folder, dns: SocketAddr, pages: SocketAddr) -> Output {
                 "-nodecount=1000",
                 // Not the lines, which take it half a minute in a debug build.
                 "-symbolize=none",
+                // Seconds, for a machine that needs long to look up the names of functions.
+                "-timeout=60",
                 &format!("http://{pages}/debug/pprof/profile?seconds=2"),
             ])
             .env("PPROF_TMPDIR", folder.path())
