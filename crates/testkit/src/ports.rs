@@ -52,3 +52,23 @@ fn any_port() -> u16 {
     let offset = RandomState::new().hash_one(()) % u64::from(END - FIRST);
     FIRST + u16::try_from(offset).unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{UdpSocket, bind_pair, free_address};
+
+    #[test]
+    fn a_pair_has_one_port_that_no_other_pair_has() {
+        let pairs: Vec<_> = (0..100).map(|_| bind_pair()).collect();
+        let mut ports: Vec<_> = pairs.iter().map(|(udp, _)| udp.local_addr().unwrap()).collect();
+        assert!(pairs.iter().zip(&ports).all(|((_, tcp), port)| tcp.local_addr().unwrap() == *port));
+        ports.sort();
+        ports.dedup();
+        assert_eq!(ports.len(), pairs.len());
+    }
+
+    #[test]
+    fn a_free_address_can_be_bound() {
+        assert!(UdpSocket::bind(free_address()).is_ok());
+    }
+}
