@@ -1,14 +1,11 @@
 //! ExternalName Services: CNAME records and the records of their targets, inside and outside of the zone.
 
-use core::net::IpAddr;
-
 use cluster::ServiceKind;
 use engine::{Query, Response, Subquery, SubqueryTarget, Verdict, Worker};
 use wire::{Name, Owner, Section, Type};
 
 use super::name::Target;
-use super::{Kubernetes, LookupResult, View};
-use crate::shared::service_records::NameLookup;
+use super::{Asked, Kubernetes, LookupResult, View};
 
 /// Maximum number of CNAME records in a chain within the zone, as in CoreDNS.
 const HOPS_MAX: usize = 11;
@@ -18,12 +15,11 @@ impl Kubernetes {
     pub(super) fn follow_alias(
         &self,
         view: &View,
-        query: &mut Query,
+        query: &Query,
         target: &Name,
         response: &mut Response,
         worker: &mut Worker,
     ) -> LookupResult {
-        let zone = query.zone().to_name();
         let (mut owner, mut target) = (query.name().to_name(), target.clone());
         if query.qtype == Type::CNAME {
             self.push_alias(response, &owner, &target);
@@ -38,14 +34,15 @@ impl Kubernetes {
                 break;
             }
             self.push_alias(response, &owner, &target);
-            let Some(prefix) = target.as_ref().prefix_len(zone.as_ref()) else {
+            let Some(prefix) = target.as_ref().prefix_len(query.zone()) else {
                 let ask = Subquery { name: target, qtype: query.qtype, target: SubqueryTarget::Top };
                 return LookupResult::Elsewhere(Verdict::Subquery(Box::new(ask)));
             };
-            match self.next(view, query, (&target, prefix), response, worker) {
-                Next::Answered => return LookupResult::Answered,
-                Next::Alias(next) => (owner, target) = (target, *next),
-                Next::Nothing => break,
+            let before = response.message.marks().len();
+            match self.find_target(view, query, (&target, prefix), response, worker) {
+                Err(next) => (owner, target) = (target, *next),
+                Ok(_) if response.message.marks().len() > before => return LookupResult::Answered,
+                Ok(_) => break,
             }
         }
         response.message.clear();
@@ -69,47 +66,19 @@ impl Kubernetes {
     }
 
     /// Looks up the target of an alias within the zone. The first `prefix` bytes of its name are the labels before the
-    /// zone.
-    fn next(
+    /// zone. The error is the target of the next alias.
+    fn find_target(
         &self,
         view: &View,
         query: &Query,
         (name, prefix): (&Name, usize),
         response: &mut Response,
         worker: &mut Worker,
-    ) -> Next {
+    ) -> Result<LookupResult, Box<Name>> {
         let lower = name.clone().into_lowercase();
-        let zone = query.zone();
-        let before = response.message.marks().len();
-        let owner = Owner::Name(name.as_ref());
-        let context = self.context(query.qtype, owner, zone);
-        let alias = match Target::read(&lower.as_bytes()[..prefix], view.grammar) {
-            Target::Service { namespace, service, part } if self.exposed.shows(namespace) => {
-                view.index.service(namespace, service, |service| {
-                    match self.answer(&context, service, part, response, worker) {
-                        NameLookup::Alias(target) => Name::from_text(target).ok(),
-                        NameLookup::Answered | NameLookup::NoData | NameLookup::NoName => None,
-                    }
-                })
-            }
-            Target::Pod { namespace, pod } if self.exposed.shows(namespace) || self.has_pods_anywhere() => {
-                let wanted = |ip: &IpAddr| query.qtype.is_address() && ip.is_ipv4() == (query.qtype == Type::A);
-                if let Some(address) = self.pod_address(namespace, pod).filter(wanted) {
-                    response.message.push_address(Section::Answer, owner, self.ttl, address);
-                }
-                None
-            }
-            Target::NameServer => {
-                self.push_name_server_addresses(query, owner, response);
-                None
-            }
-            _ => None,
-        };
-        match alias.flatten() {
-            Some(target) => Next::Alias(Box::new(target)),
-            None if response.message.marks().len() > before => Next::Answered,
-            None => Next::Nothing,
-        }
+        let target = Target::read(&lower.as_bytes()[..prefix], view.grammar);
+        let context = self.context(query.qtype, Owner::Name(name.as_ref()), query.zone());
+        self.find_name(view, &Asked { name: name.as_ref(), target, context }, query, response, worker)
     }
 }
 
@@ -168,14 +137,4 @@ enum Link {
     Missing,
     /// Any other name.
     Other,
-}
-
-/// Result of looking up the target of an alias.
-enum Next {
-    /// The records of the target are in the answer.
-    Answered,
-    /// The target is another alias.
-    Alias(Box<Name>),
-    /// The target has no records of this type.
-    Nothing,
 }

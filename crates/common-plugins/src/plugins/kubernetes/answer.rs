@@ -4,11 +4,11 @@ use core::net::IpAddr;
 
 use cluster::dashed;
 use cluster::{Address, Endpoint, Port, Service, ServiceKind};
-use engine::{Query, Response, Worker};
+use engine::{Response, Worker};
 use wire::{Class, NameRef, Owner, Section, Type};
 
 use super::name::Part;
-use super::{Kubernetes, Pods, is_hidden};
+use super::{Asked, Kubernetes, Pods, is_hidden};
 use crate::shared::endpoint_hash::KUBE_DNS;
 use crate::shared::service_records::{
     AnswerContext, EndpointList, NameLookup, PLAIN, PortNames, Tree, Which, matching, weight,
@@ -156,30 +156,29 @@ impl Kubernetes {
     /// Answers for `ADDRESS.NAMESPACE.pod`.
     pub(super) fn pod(
         &self,
-        namespace: &[u8],
-        pod: &[u8],
-        query: &Query,
+        (namespace, pod): (&[u8], &[u8]),
+        asked: &Asked<'_>,
         response: &mut Response,
     ) -> NameLookup<'static> {
         let Some(address) = self.pod_address(namespace, pod) else { return NameLookup::NoName };
-        match query.qtype {
-            Type::A | Type::AAAA if address.is_ipv4() == (query.qtype == Type::A) => {
-                response.message.push_address(Section::Answer, Owner::Question, self.ttl, address);
+        let context = &asked.context;
+        match context.qtype {
+            Type::A | Type::AAAA if context.wants(address) => {
+                response.message.push_address(Section::Answer, context.owner, context.ttl, address);
             }
-            Type::SRV => self.push_pod_srv(query, response, address),
+            Type::SRV => self.push_pod_srv(asked, response, address),
             _ => return NameLookup::NoData,
         }
         NameLookup::Answered
     }
 
     /// Appends an SRV record with port 0, as in CoreDNS: DNS knows no ports of a pod.
-    fn push_pod_srv(&self, query: &Query, response: &mut Response, address: IpAddr) {
-        let name = query.name();
-        let extra = name.labels().count() - query.zone().labels().count() - POD_LABELS;
-        let Some(target) = name.ancestors().nth(extra) else { return };
+    fn push_pod_srv(&self, asked: &Asked<'_>, response: &mut Response, address: IpAddr) {
+        let extra = asked.name.labels().count() - asked.context.tree.zone.labels().count() - POD_LABELS;
+        let Some(target) = asked.name.ancestors().nth(extra) else { return };
         let fields = (Type::SRV, Class::IN, self.ttl);
         let priority = if self.is_like_kube_dns { KUBE_DNS.priority } else { PLAIN.priority };
-        response.message.push(Section::Answer, Owner::Question, fields, |rdata| {
+        response.message.push(Section::Answer, asked.context.owner, fields, |rdata| {
             rdata.u16(priority);
             rdata.u16(weight(1));
             rdata.u16(0);

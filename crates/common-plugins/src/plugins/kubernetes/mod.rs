@@ -31,7 +31,7 @@ use metrics::{self, Counter, Metric};
 use wire::{EdeCode, Name, NameRef, Owner, Rcode, Section, Type};
 
 use crate::shared::cluster_view::{Exposed, is_reverse, not_ready};
-use crate::shared::service_records::{NameLookup, end_alias};
+use crate::shared::service_records::{AnswerContext, NameLookup, end_alias};
 
 pub(crate) use explain::REASONS;
 pub(crate) use manifest::MANIFEST;
@@ -260,6 +260,16 @@ fn is_hidden(ignore_empty: bool, service: &Service) -> bool {
     ignore_empty && matches!(service.kind, ServiceKind::ClusterIp(_)) && !service.has_endpoints()
 }
 
+/// Name to look up: that of the query, or the target of an alias.
+struct Asked<'a> {
+    /// The name as it is written.
+    name: NameRef<'a>,
+    /// Object that the name refers to.
+    target: Target<'a>,
+    /// Shape of its records.
+    context: AnswerContext<'a>,
+}
+
 /// Result of a lookup.
 enum LookupResult {
     /// The records are in the answer section.
@@ -300,30 +310,48 @@ impl Kubernetes {
     }
 
     /// Answers a query in a forward zone.
-    fn find(&self, view: &View, query: &mut Query, response: &mut Response, worker: &mut Worker) -> LookupResult {
+    fn find(&self, view: &View, query: &Query, response: &mut Response, worker: &mut Worker) -> LookupResult {
         let key = query.key();
         let target = Target::read(&key.as_bytes()[..query.zone_at()], view.grammar);
-        if view.grammar == Grammar::KubeDns
+        let found = if view.grammar == Grammar::KubeDns
             && let Target::Service { namespace, service, part } = target
             && let Some(among) = Among::read(namespace, service, part)
         {
             if let Some(counter) = self.wildcards.get(query.zone_index()) {
                 worker.counters.count(*counter);
             }
-            let found = self.find_among(view, among, query, response, worker);
-            return found.unwrap_or_else(|alias| self.follow_alias(view, query, &alias, response, worker));
-        }
-        match target {
-            Target::Apex => self.find_apex(query, response),
+            self.find_among(view, among, query, response, worker)
+        } else {
+            let context = self.context(query.qtype, Owner::Question, query.zone());
+            self.find_name(view, &Asked { name: query.name(), target, context }, query, response, worker)
+        };
+        found.unwrap_or_else(|alias| self.follow_alias(view, query, &alias, response, worker))
+    }
+
+    /// Looks up a name.
+    ///
+    /// # Errors
+    /// Target of an alias to follow.
+    fn find_name(
+        &self,
+        view: &View,
+        asked: &Asked<'_>,
+        query: &Query,
+        response: &mut Response,
+        worker: &mut Worker,
+    ) -> Result<LookupResult, Box<Name>> {
+        let owner = asked.context.owner;
+        Ok(match asked.target {
+            Target::Apex => self.find_apex(query, owner, response),
             Target::Branch => LookupResult::NoData,
             Target::Version => {
                 if query.qtype == Type::TXT {
-                    Kubernetes::push_version(response);
+                    Kubernetes::push_version(owner, response);
                 }
                 LookupResult::of_message(response)
             }
             Target::NameServer => {
-                self.push_name_server_addresses(query, Owner::Question, response);
+                self.push_name_server_addresses(query, owner, response);
                 LookupResult::of_message(response)
             }
             Target::Namespace(namespace) if self.exposed.shows(namespace) => LookupResult::NoData,
@@ -331,31 +359,29 @@ impl Kubernetes {
                 LookupResult::NoData
             }
             Target::Pod { namespace, pod } if self.exposed.shows(namespace) || self.has_pods_anywhere() => {
-                let outcome = self.pod(namespace, pod, query, response);
+                let outcome = self.pod((namespace, pod), asked, response);
                 LookupResult::of(&outcome).unwrap_or_else(|| self.absent_in(namespace, self.needs_of_pods()))
             }
             Target::Service { namespace, service, part } if self.exposed.shows(namespace) => {
-                let found = self.find_service(view, (namespace, service, part), query, response, worker);
-                found.unwrap_or_else(|alias| self.follow_alias(view, query, &alias, response, worker))
+                return self.find_service(view, (namespace, service, part), &asked.context, response, worker);
             }
             Target::Nothing => LookupResult::NoName,
             _ => self.absent(LOCAL.namespaces),
-        }
+        })
     }
 
-    /// Answers a query for a Service or part of it. The error is the target of an alias to follow.
+    /// Looks up a Service or part of it. The error is the target of an alias to follow.
     fn find_service(
         &self,
         view: &View,
         (namespace, service, part): (&[u8], &[u8], name::Part<'_>),
-        query: &Query,
+        context: &AnswerContext<'_>,
         response: &mut Response,
         worker: &mut Worker,
     ) -> Result<LookupResult, Box<Name>> {
-        let context = self.context(query.qtype, Owner::Question, query.zone());
         let mut alias = None;
         let found = view.index.service(namespace, service, |service| {
-            match self.answer(&context, service, part, response, worker) {
+            match self.answer(context, service, part, response, worker) {
                 NameLookup::Alias(target) => {
                     alias = Some(Name::from_text(target));
                     LookupResult::NoData
@@ -373,10 +399,10 @@ impl Kubernetes {
         }
     }
 
-    fn find_apex(&self, query: &Query, response: &mut Response) -> LookupResult {
+    fn find_apex(&self, query: &Query, owner: Owner<'_>, response: &mut Response) -> LookupResult {
         match query.qtype {
             Type::SOA => self.push_soa(Section::Answer, query, response),
-            Type::NS => self.push_name_servers(query, response),
+            Type::NS => self.push_name_servers(query, owner, response),
             _ => {}
         }
         LookupResult::of_message(response)
