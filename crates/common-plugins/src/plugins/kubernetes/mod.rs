@@ -30,6 +30,7 @@ use engine::{Explanation, Failure, Hook, Hooks, Instant, Plugin, Query, Response
 use metrics::{self, Counter, Metric};
 use wire::{EdeCode, Name, NameRef, Owner, Rcode, Section, Type};
 
+use crate::shared::any_type::first_of_any;
 use crate::shared::cluster_view::{Exposed, is_reverse, not_ready};
 use crate::shared::service_records::{AnswerContext, NameLookup, end_alias};
 
@@ -234,8 +235,13 @@ impl Plugin for Kubernetes {
         response.set_authoritative(true);
         response.set_local();
         let Some(view) = self.views.get(query.zone_index()) else { return Verdict::Pass };
-        let found =
-            if view.is_reverse { self.find_reverse(query, response) } else { self.find(view, query, response, worker) };
+        let found = if query.qtype == Type::ANY && !self.is_like_kube_dns {
+            let has_set = |found: &LookupResult| !matches!(found, LookupResult::NoData);
+            let find = |query: &Query| Some(self.find(view, query, response, worker)).filter(has_set);
+            first_of_any(query, find).unwrap_or(LookupResult::NoData)
+        } else {
+            self.find(view, query, response, worker)
+        };
         let denies = matches!(found, LookupResult::NoName);
         let verdict = self.respond(found, query, response);
         if self.exposed.mark_stale(denies, response)
@@ -309,8 +315,11 @@ impl Kubernetes {
         }
     }
 
-    /// Answers a query in a forward zone.
+    /// Looks up the query name.
     fn find(&self, view: &View, query: &Query, response: &mut Response, worker: &mut Worker) -> LookupResult {
+        if view.is_reverse {
+            return self.find_reverse(query, response);
+        }
         let key = query.key();
         let target = Target::read(&key.as_bytes()[..query.zone_at()], view.grammar);
         let found = if view.grammar == Grammar::KubeDns
