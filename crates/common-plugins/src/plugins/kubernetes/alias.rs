@@ -10,8 +10,18 @@ use super::{Asked, Kubernetes, LookupResult, View};
 /// Maximum number of CNAME records in a chain within the zone, as in CoreDNS.
 const HOPS_MAX: usize = 11;
 
+/// Asks the whole server for the last name of a chain.
+fn elsewhere(last: Name, query: &Query) -> LookupResult {
+    let ask = Subquery { name: last, qtype: query.qtype, target: SubqueryTarget::Top };
+    LookupResult::Elsewhere(Verdict::Subquery(Box::new(ask)))
+}
+
 impl Kubernetes {
-    /// Follows an alias from the query name. If the chain ends without records, the answer has no CNAME records either.
+    /// Follows an alias from the query name (RFC 1034 §4.3.2, step 3a). The answer has the CNAME records, and what a
+    /// query for the last name returns: its records, or its denial (RFC 2308 §2, RFC 6604 §3). A loop, or a chain that
+    /// is too long, ends with its CNAME records: the client finds out.
+    ///
+    /// In kube-dns, a chain without records at its end has no CNAME records either, and SRV is not followed.
     pub(super) fn follow_alias(
         &self,
         view: &View,
@@ -21,32 +31,52 @@ impl Kubernetes {
         worker: &mut Worker,
     ) -> LookupResult {
         let (mut owner, mut target) = (query.name().to_name(), target.clone());
-        if query.qtype == Type::CNAME {
-            self.push_alias(response, &owner, &target);
-            return LookupResult::Answered;
-        }
-        if query.qtype == Type::SRV {
+        if query.qtype == Type::SRV && self.is_like_kube_dns {
             self.push_alias_service(view, query, &target, response);
             return LookupResult::Answered;
         }
         for _ in 0..HOPS_MAX {
-            if target.as_ref().is_within(owner.as_ref()) || self.visited(response, &target) {
+            if self.visited(response, &target) {
                 break;
             }
             self.push_alias(response, &owner, &target);
-            let Some(prefix) = target.as_ref().prefix_len(query.zone()) else {
-                let ask = Subquery { name: target, qtype: query.qtype, target: SubqueryTarget::Top };
-                return LookupResult::Elsewhere(Verdict::Subquery(Box::new(ask)));
-            };
+            if query.qtype == Type::CNAME {
+                return LookupResult::Answered;
+            }
+            let Some(prefix) = target.as_ref().prefix_len(query.zone()) else { return elsewhere(target, query) };
             let before = response.message.marks().len();
             match self.find_target(view, query, (&target, prefix), response, worker) {
                 Err(next) => (owner, target) = (target, *next),
-                Ok(_) if response.message.marks().len() > before => return LookupResult::Answered,
-                Ok(_) => break,
+                Ok(LookupResult::Answered)
+                    if response.message.marks().len() > before || response.message.is_truncated() =>
+                {
+                    return LookupResult::Answered;
+                }
+                Ok(found) => return self.end_chain(found, target, query, response),
             }
         }
-        response.message.clear();
-        LookupResult::NoData
+        if self.is_like_kube_dns {
+            response.message.clear();
+            return LookupResult::NoData;
+        }
+        LookupResult::Answered
+    }
+
+    /// Ends a chain whose last name is in the zone and has no records of the type.
+    fn end_chain(&self, found: LookupResult, last: Name, query: &Query, response: &mut Response) -> LookupResult {
+        match found {
+            LookupResult::Unknown => {
+                response.message.clear();
+                LookupResult::Unknown
+            }
+            _ if self.is_like_kube_dns => {
+                response.message.clear();
+                LookupResult::NoData
+            }
+            LookupResult::NoName if self.fallthrough.contain(last.as_ref()) => elsewhere(last, query),
+            LookupResult::NoName => LookupResult::NoTarget,
+            _ => LookupResult::NoData,
+        }
     }
 
     fn push_alias(&self, response: &mut Response, owner: &Name, target: &Name) {

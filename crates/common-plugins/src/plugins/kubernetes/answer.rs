@@ -41,7 +41,7 @@ impl Kubernetes {
             return self.answer_like_kube_dns(context, service, part, response, worker);
         }
         let ips = match &service.kind {
-            ServiceKind::ExternalName(target) => return external_name(target, part, context.qtype),
+            ServiceKind::ExternalName(target) => return external_name(target, part),
             ServiceKind::ClusterIp(_) if is_hidden(self.ignore_empty, service) => return NameLookup::NoName,
             ServiceKind::ClusterIp(ips) => ips,
             ServiceKind::Headless => return headless(context, service, part, response, worker),
@@ -59,14 +59,11 @@ impl Kubernetes {
 }
 
 /// ExternalName Service: it has no parts, and an IP address as target gives no alias.
-fn external_name<'s>(target: &'s str, part: Part<'_>, qtype: Type) -> NameLookup<'s> {
+fn external_name<'s>(target: &'s str, part: Part<'_>) -> NameLookup<'s> {
     if part != Part::Whole || target.is_empty() || target.parse::<IpAddr>().is_ok() {
         return NameLookup::NoName;
     }
-    match qtype {
-        Type::A | Type::AAAA | Type::CNAME => NameLookup::Alias(target),
-        _ => NameLookup::NoData,
-    }
+    NameLookup::Alias(target)
 }
 
 fn headless<'s>(
@@ -93,10 +90,14 @@ fn endpoints<'s>(
     worker: &mut Worker,
 ) -> NameLookup<'s> {
     let (list, ports) = endpoints_of(service, part);
-    if let (Type::A | Type::AAAA | Type::CNAME, Some(target)) = (context.qtype, only_name(service, part, &list)) {
+    let before = response.message.marks().len();
+    let outcome = context.endpoints(&list, ports, response, worker);
+    if response.message.marks().len() == before
+        && let Some(target) = only_name(service, part, &list)
+    {
         return NameLookup::Alias(target);
     }
-    match context.endpoints(&list, ports, response, worker) {
+    match outcome {
         // A topology zone without endpoints may get some at any time. Its name exists as long as the Service.
         NameLookup::NoName if matches!(part, Part::Zone { .. }) => NameLookup::NoData,
         outcome => outcome,

@@ -90,6 +90,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
         zones.names().iter().map(|zone| View::of(zone.as_ref(), &config, &exposed.index)).collect();
     labels::publish(&setup.labels(), (&zones, &views), &exposed, &pod_labels);
     let plugin = Kubernetes {
+        fallthrough: fallthrough.clone(),
         primary,
         views,
         ttl: config.ttl,
@@ -159,6 +160,8 @@ pub struct LocalAddresses(pub Arc<[IpAddr]>);
 /// Plugin that serves a cluster with the options of one block.
 struct Kubernetes {
     exposed: Arc<Exposed>,
+    /// Zones whose missing names the next plugin may have.
+    fallthrough: Zones,
     /// Zone of the PTR targets.
     primary: Name,
     /// View of the cluster per zone, by zone index.
@@ -242,7 +245,7 @@ impl Plugin for Kubernetes {
         } else {
             self.find(view, query, response, worker)
         };
-        let denies = matches!(found, LookupResult::NoName);
+        let denies = matches!(found, LookupResult::NoName | LookupResult::NoTarget);
         let verdict = self.respond(found, query, response);
         if self.exposed.mark_stale(denies, response)
             && let Some(counter) = self.stale.get(query.zone_index())
@@ -286,6 +289,8 @@ enum LookupResult {
     Above,
     /// The name does not exist.
     NoName,
+    /// The name is an alias, whose target does not exist.
+    NoTarget,
     /// The objects that decide whether the name exists have not been listed yet.
     Unknown,
     /// The name is an alias with a target outside of the zone.
@@ -310,6 +315,11 @@ impl Kubernetes {
                 response.set_rcode(Rcode::NXDOMAIN);
                 self.push_soa(Section::Authority, query, response);
                 Verdict::Missing
+            }
+            LookupResult::NoTarget => {
+                response.set_rcode(Rcode::NXDOMAIN);
+                self.push_soa(Section::Authority, query, response);
+                Verdict::Done
             }
             LookupResult::Elsewhere(verdict) => verdict,
         }
