@@ -1,10 +1,10 @@
 //! ExternalName Services: CNAME records and the records of their targets, inside and outside of the zone.
 
-use cluster::ServiceKind;
+use cluster::{Address, Endpoint, ServiceKind};
 use engine::{Query, Response, Subquery, SubqueryTarget, Verdict, Worker};
 use wire::{Name, Owner, Section, Type};
 
-use super::name::Target;
+use super::name::{Part, Target};
 use super::{Asked, Kubernetes, LookupResult, View};
 
 /// Maximum number of CNAME records in a chain within the zone, as in CoreDNS.
@@ -126,6 +126,7 @@ impl Kubernetes {
             next = match self.link(view, query, &name) {
                 Link::Alias(target) => Name::from_text(&target).ok(),
                 Link::Missing => return ChainEnd::Missing(Box::new(name)),
+                Link::Last => return ChainEnd::Last(Box::new(name)),
                 Link::Other => None,
             };
             chain.push(name);
@@ -136,15 +137,18 @@ impl Kubernetes {
     fn link(&self, view: &View, query: &Query, name: &Name) -> Link {
         let Some(prefix) = name.as_ref().prefix_len(query.zone()) else { return Link::Other };
         match Target::read(&name.as_bytes()[..prefix], view.grammar) {
-            Target::Service { namespace, service, .. } if self.exposed.shows(namespace) => {
+            Target::Service { namespace, service, part } if self.exposed.shows(namespace) => {
+                let is_name = |endpoint: Endpoint<'_>| matches!(endpoint.address(), Address::Name(_));
                 let link = view.index.service(namespace, service, |service| match &service.kind {
-                    ServiceKind::ExternalName(target) => Link::Alias(target.to_string()),
-                    _ => Link::Other,
+                    ServiceKind::ExternalName(target) if part == Part::Whole => Link::Alias(target.to_string()),
+                    ServiceKind::ExternalName(_) => Link::Missing,
+                    _ if service.endpoints().any(is_name) => Link::Other,
+                    _ => Link::Last,
                 });
                 link.unwrap_or(Link::Missing)
             }
             Target::Service { .. } | Target::Nothing => Link::Missing,
-            _ => Link::Other,
+            _ => Link::Last,
         }
     }
 }
@@ -155,7 +159,9 @@ pub(super) enum ChainEnd {
     Loop(Vec<Name>),
     /// The last target does not exist.
     Missing(Box<Name>),
-    /// The chain leaves the zone, is too long, or the last target has no record of the type.
+    /// The last target, which is in the zone. The response code says whether it exists.
+    Last(Box<Name>),
+    /// The chain leaves the zone, or is too long.
     Other,
 }
 
@@ -165,6 +171,8 @@ enum Link {
     Alias(String),
     /// The name does not exist.
     Missing,
-    /// Any other name.
+    /// Another name of the zone, which is no alias.
+    Last,
+    /// Name outside of the zone, or an endpoint that may be an alias.
     Other,
 }
