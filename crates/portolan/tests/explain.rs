@@ -159,7 +159,7 @@ fn aliases_that_lead_to_themselves_are_named() {
     };
     let folder = Folder::new("explain-aliases");
     let aliases = [("a", "b.shop.svc.cluster.local"), ("b", "a.shop.svc.cluster.local"), ("out", "back.test")];
-    let gone = alias("gone", "nope.shop.svc.cluster.local");
+    let gone = alias("gone", "nope.shop.svc.cluster.local") + &alias("in", "db.shop.svc.cluster.local");
     let aliases: String = aliases.iter().map(|(name, target)| alias(name, target)).collect();
     let address = alias("address", "192.0.2.9");
     folder.write("cluster.yaml", &format!("{CLUSTER}{aliases}{gone}{address}"));
@@ -180,6 +180,15 @@ fn aliases_that_lead_to_themselves_are_named() {
             "the alias leads to nope.shop.svc.cluster.local., which does not exist [PE-K13]",
         ),
         (
+            "gone.shop.svc.cluster.local. TXT",
+            "the alias leads to nope.shop.svc.cluster.local., which does not exist [PE-K13]",
+        ),
+        (
+            "in.shop.svc.cluster.local. TXT",
+            "the alias leads to db.shop.svc.cluster.local., which has no record of type TXT [PE-K06]",
+        ),
+        ("shop.svc.cluster.local. ANY", "shop.svc.cluster.local. exists without a record [PE-K06]"),
+        (
             "address.shop.svc.cluster.local.",
             "Service shop/address has the address 192.0.2.9 as its externalName, and an alias needs a name [PE-K15]",
         ),
@@ -189,7 +198,9 @@ fn aliases_that_lead_to_themselves_are_named() {
             "the alias leads back to itself: back.test. → out.shop.svc.cluster.local. → back.test. [PE-A03]",
         ),
     ] {
-        let ran = run_in(folder.path(), &["explain", name, "--conf", "Corefile", "--manifests", "cluster.yaml"]);
+        let rest = ["--conf", "Corefile", "--manifests", "cluster.yaml"];
+        let arguments: Vec<&str> = ["explain"].into_iter().chain(name.split(' ')).chain(rest).collect();
+        let ran = run_in(folder.path(), &arguments);
         let found = ran.stdout.lines().find_map(|line| line.trim_start().strip_prefix("why"));
         assert_eq!(found.map(str::trim), Some(why), "{}{}", ran.stdout, ran.stderr);
         assert_eq!(ran.code, 1, "{}", ran.stdout);

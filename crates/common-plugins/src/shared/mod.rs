@@ -1,5 +1,6 @@
 //! Code that several plugins use, here and in the crate `plugins`.
 
+pub mod any_type;
 pub mod cache_statistics;
 pub mod cluster_sources;
 pub mod cluster_view;

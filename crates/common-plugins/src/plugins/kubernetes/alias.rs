@@ -1,55 +1,82 @@
 //! ExternalName Services: CNAME records and the records of their targets, inside and outside of the zone.
 
-use core::net::IpAddr;
-
-use cluster::ServiceKind;
+use cluster::{Address, Endpoint, ServiceKind};
 use engine::{Query, Response, Subquery, SubqueryTarget, Verdict, Worker};
 use wire::{Name, Owner, Section, Type};
 
-use super::name::Target;
-use super::{Kubernetes, LookupResult, View};
-use crate::shared::service_records::NameLookup;
+use super::name::{Part, Target};
+use super::{Asked, Kubernetes, LookupResult, View};
 
 /// Maximum number of CNAME records in a chain within the zone, as in CoreDNS.
 const HOPS_MAX: usize = 11;
 
+/// Asks the whole server for the last name of a chain.
+fn elsewhere(last: Name, query: &Query) -> LookupResult {
+    let ask = Subquery { name: last, qtype: query.qtype, target: SubqueryTarget::Top };
+    LookupResult::Elsewhere(Verdict::Subquery(Box::new(ask)))
+}
+
 impl Kubernetes {
-    /// Follows an alias from the query name. If the chain ends without records, the answer has no CNAME records either.
+    /// Follows an alias from the query name (RFC 1034 §4.3.2, step 3a). The answer has the CNAME records, and what a
+    /// query for the last name returns: its records, or its denial (RFC 2308 §2, RFC 6604 §3). A loop, or a chain that
+    /// is too long, ends with its CNAME records: the client finds out.
+    ///
+    /// In kube-dns, a chain without records at its end has no CNAME records either, and SRV is not followed.
     pub(super) fn follow_alias(
         &self,
         view: &View,
-        query: &mut Query,
+        query: &Query,
         target: &Name,
         response: &mut Response,
         worker: &mut Worker,
     ) -> LookupResult {
-        let zone = query.zone().to_name();
         let (mut owner, mut target) = (query.name().to_name(), target.clone());
-        if query.qtype == Type::CNAME {
-            self.push_alias(response, &owner, &target);
-            return LookupResult::Answered;
-        }
-        if query.qtype == Type::SRV {
+        if query.qtype == Type::SRV && self.is_like_kube_dns {
             self.push_alias_service(view, query, &target, response);
             return LookupResult::Answered;
         }
         for _ in 0..HOPS_MAX {
-            if target.as_ref().is_within(owner.as_ref()) || self.visited(response, &target) {
+            if self.visited(response, &target) {
                 break;
             }
             self.push_alias(response, &owner, &target);
-            let Some(prefix) = target.as_ref().prefix_len(zone.as_ref()) else {
-                let ask = Subquery { name: target, qtype: query.qtype, target: SubqueryTarget::Top };
-                return LookupResult::Elsewhere(Verdict::Subquery(Box::new(ask)));
-            };
-            match self.next(view, query, (&target, prefix), response, worker) {
-                Next::Answered => return LookupResult::Answered,
-                Next::Alias(next) => (owner, target) = (target, *next),
-                Next::Nothing => break,
+            if query.qtype == Type::CNAME {
+                return LookupResult::Answered;
+            }
+            let Some(prefix) = target.as_ref().prefix_len(query.zone()) else { return elsewhere(target, query) };
+            let before = response.message.marks().len();
+            match self.find_target(view, query, (&target, prefix), response, worker) {
+                Err(next) => (owner, target) = (target, *next),
+                Ok(LookupResult::Answered)
+                    if response.message.marks().len() > before || response.message.is_truncated() =>
+                {
+                    return LookupResult::Answered;
+                }
+                Ok(found) => return self.end_chain(found, target, query, response),
             }
         }
-        response.message.clear();
-        LookupResult::NoData
+        if self.is_like_kube_dns {
+            response.message.clear();
+            return LookupResult::NoData;
+        }
+        LookupResult::Answered
+    }
+
+    /// Ends a chain whose last name is in the zone and has no records of the type.
+    fn end_chain(&self, found: LookupResult, last: Name, query: &Query, response: &mut Response) -> LookupResult {
+        match found {
+            LookupResult::Unknown => {
+                response.message.clear();
+                LookupResult::Unknown
+            }
+            _ if self.is_like_kube_dns => {
+                response.message.clear();
+                LookupResult::NoData
+            }
+            LookupResult::NoName if self.fallthrough.contain(last.as_ref()) => elsewhere(last, query),
+            LookupResult::NoName => LookupResult::NoTarget,
+            _ => LookupResult::NoData,
+        }
     }
 
     fn push_alias(&self, response: &mut Response, owner: &Name, target: &Name) {
@@ -69,47 +96,19 @@ impl Kubernetes {
     }
 
     /// Looks up the target of an alias within the zone. The first `prefix` bytes of its name are the labels before the
-    /// zone.
-    fn next(
+    /// zone. The error is the target of the next alias.
+    fn find_target(
         &self,
         view: &View,
         query: &Query,
         (name, prefix): (&Name, usize),
         response: &mut Response,
         worker: &mut Worker,
-    ) -> Next {
+    ) -> Result<LookupResult, Box<Name>> {
         let lower = name.clone().into_lowercase();
-        let zone = query.zone();
-        let before = response.message.marks().len();
-        let owner = Owner::Name(name.as_ref());
-        let context = self.context(query.qtype, owner, zone);
-        let alias = match Target::read(&lower.as_bytes()[..prefix], view.grammar) {
-            Target::Service { namespace, service, part } if self.exposed.shows(namespace) => {
-                view.index.service(namespace, service, |service| {
-                    match self.answer(&context, service, part, response, worker) {
-                        NameLookup::Alias(target) => Name::from_text(target).ok(),
-                        NameLookup::Answered | NameLookup::NoData | NameLookup::NoName => None,
-                    }
-                })
-            }
-            Target::Pod { namespace, pod } if self.exposed.shows(namespace) || self.has_pods_anywhere() => {
-                let wanted = |ip: &IpAddr| query.qtype.is_address() && ip.is_ipv4() == (query.qtype == Type::A);
-                if let Some(address) = self.pod_address(namespace, pod).filter(wanted) {
-                    response.message.push_address(Section::Answer, owner, self.ttl, address);
-                }
-                None
-            }
-            Target::NameServer => {
-                self.push_name_server_addresses(query, owner, response);
-                None
-            }
-            _ => None,
-        };
-        match alias.flatten() {
-            Some(target) => Next::Alias(Box::new(target)),
-            None if response.message.marks().len() > before => Next::Answered,
-            None => Next::Nothing,
-        }
+        let target = Target::read(&lower.as_bytes()[..prefix], view.grammar);
+        let context = self.context(query.qtype, Owner::Name(name.as_ref()), query.zone());
+        self.find_name(view, &Asked { name: name.as_ref(), target, context }, query, response, worker)
     }
 }
 
@@ -127,6 +126,7 @@ impl Kubernetes {
             next = match self.link(view, query, &name) {
                 Link::Alias(target) => Name::from_text(&target).ok(),
                 Link::Missing => return ChainEnd::Missing(Box::new(name)),
+                Link::Last => return ChainEnd::Last(Box::new(name)),
                 Link::Other => None,
             };
             chain.push(name);
@@ -137,15 +137,18 @@ impl Kubernetes {
     fn link(&self, view: &View, query: &Query, name: &Name) -> Link {
         let Some(prefix) = name.as_ref().prefix_len(query.zone()) else { return Link::Other };
         match Target::read(&name.as_bytes()[..prefix], view.grammar) {
-            Target::Service { namespace, service, .. } if self.exposed.shows(namespace) => {
+            Target::Service { namespace, service, part } if self.exposed.shows(namespace) => {
+                let is_name = |endpoint: Endpoint<'_>| matches!(endpoint.address(), Address::Name(_));
                 let link = view.index.service(namespace, service, |service| match &service.kind {
-                    ServiceKind::ExternalName(target) => Link::Alias(target.to_string()),
-                    _ => Link::Other,
+                    ServiceKind::ExternalName(target) if part == Part::Whole => Link::Alias(target.to_string()),
+                    ServiceKind::ExternalName(_) => Link::Missing,
+                    _ if service.endpoints().any(is_name) => Link::Other,
+                    _ => Link::Last,
                 });
                 link.unwrap_or(Link::Missing)
             }
             Target::Service { .. } | Target::Nothing => Link::Missing,
-            _ => Link::Other,
+            _ => Link::Last,
         }
     }
 }
@@ -156,7 +159,9 @@ pub(super) enum ChainEnd {
     Loop(Vec<Name>),
     /// The last target does not exist.
     Missing(Box<Name>),
-    /// The chain leaves the zone, is too long, or the last target has no record of the type.
+    /// The last target, which is in the zone. The response code says whether it exists.
+    Last(Box<Name>),
+    /// The chain leaves the zone, or is too long.
     Other,
 }
 
@@ -166,16 +171,8 @@ enum Link {
     Alias(String),
     /// The name does not exist.
     Missing,
-    /// Any other name.
+    /// Another name of the zone, which is no alias.
+    Last,
+    /// Name outside of the zone, or an endpoint that may be an alias.
     Other,
-}
-
-/// Result of looking up the target of an alias.
-enum Next {
-    /// The records of the target are in the answer.
-    Answered,
-    /// The target is another alias.
-    Alias(Box<Name>),
-    /// The target has no records of this type.
-    Nothing,
 }

@@ -4,11 +4,11 @@ use core::net::IpAddr;
 
 use cluster::dashed;
 use cluster::{Address, Endpoint, Port, Service, ServiceKind};
-use engine::{Query, Response, Worker};
+use engine::{Response, Worker};
 use wire::{Class, NameRef, Owner, Section, Type};
 
 use super::name::Part;
-use super::{Kubernetes, Pods, is_hidden};
+use super::{Asked, Kubernetes, Pods, is_hidden};
 use crate::shared::endpoint_hash::KUBE_DNS;
 use crate::shared::service_records::{
     AnswerContext, EndpointList, NameLookup, PLAIN, PortNames, Tree, Which, matching, weight,
@@ -41,7 +41,7 @@ impl Kubernetes {
             return self.answer_like_kube_dns(context, service, part, response, worker);
         }
         let ips = match &service.kind {
-            ServiceKind::ExternalName(target) => return external_name(target, part, context.qtype),
+            ServiceKind::ExternalName(target) => return external_name(target, part),
             ServiceKind::ClusterIp(_) if is_hidden(self.ignore_empty, service) => return NameLookup::NoName,
             ServiceKind::ClusterIp(ips) => ips,
             ServiceKind::Headless => return headless(context, service, part, response, worker),
@@ -59,14 +59,11 @@ impl Kubernetes {
 }
 
 /// ExternalName Service: it has no parts, and an IP address as target gives no alias.
-fn external_name<'s>(target: &'s str, part: Part<'_>, qtype: Type) -> NameLookup<'s> {
+fn external_name<'s>(target: &'s str, part: Part<'_>) -> NameLookup<'s> {
     if part != Part::Whole || target.is_empty() || target.parse::<IpAddr>().is_ok() {
         return NameLookup::NoName;
     }
-    match qtype {
-        Type::A | Type::AAAA | Type::CNAME => NameLookup::Alias(target),
-        _ => NameLookup::NoData,
-    }
+    NameLookup::Alias(target)
 }
 
 fn headless<'s>(
@@ -93,10 +90,14 @@ fn endpoints<'s>(
     worker: &mut Worker,
 ) -> NameLookup<'s> {
     let (list, ports) = endpoints_of(service, part);
-    if let (Type::A | Type::AAAA | Type::CNAME, Some(target)) = (context.qtype, only_name(service, part, &list)) {
+    let before = response.message.marks().len();
+    let outcome = context.endpoints(&list, ports, response, worker);
+    if response.message.marks().len() == before
+        && let Some(target) = only_name(service, part, &list)
+    {
         return NameLookup::Alias(target);
     }
-    match context.endpoints(&list, ports, response, worker) {
+    match outcome {
         // A topology zone without endpoints may get some at any time. Its name exists as long as the Service.
         NameLookup::NoName if matches!(part, Part::Zone { .. }) => NameLookup::NoData,
         outcome => outcome,
@@ -156,30 +157,29 @@ impl Kubernetes {
     /// Answers for `ADDRESS.NAMESPACE.pod`.
     pub(super) fn pod(
         &self,
-        namespace: &[u8],
-        pod: &[u8],
-        query: &Query,
+        (namespace, pod): (&[u8], &[u8]),
+        asked: &Asked<'_>,
         response: &mut Response,
     ) -> NameLookup<'static> {
         let Some(address) = self.pod_address(namespace, pod) else { return NameLookup::NoName };
-        match query.qtype {
-            Type::A | Type::AAAA if address.is_ipv4() == (query.qtype == Type::A) => {
-                response.message.push_address(Section::Answer, Owner::Question, self.ttl, address);
+        let context = &asked.context;
+        match context.qtype {
+            Type::A | Type::AAAA if context.wants(address) => {
+                response.message.push_address(Section::Answer, context.owner, context.ttl, address);
             }
-            Type::SRV => self.push_pod_srv(query, response, address),
+            Type::SRV => self.push_pod_srv(asked, response, address),
             _ => return NameLookup::NoData,
         }
         NameLookup::Answered
     }
 
     /// Appends an SRV record with port 0, as in CoreDNS: DNS knows no ports of a pod.
-    fn push_pod_srv(&self, query: &Query, response: &mut Response, address: IpAddr) {
-        let name = query.name();
-        let extra = name.labels().count() - query.zone().labels().count() - POD_LABELS;
-        let Some(target) = name.ancestors().nth(extra) else { return };
+    fn push_pod_srv(&self, asked: &Asked<'_>, response: &mut Response, address: IpAddr) {
+        let extra = asked.name.labels().count() - asked.context.tree.zone.labels().count() - POD_LABELS;
+        let Some(target) = asked.name.ancestors().nth(extra) else { return };
         let fields = (Type::SRV, Class::IN, self.ttl);
         let priority = if self.is_like_kube_dns { KUBE_DNS.priority } else { PLAIN.priority };
-        response.message.push(Section::Answer, Owner::Question, fields, |rdata| {
+        response.message.push(Section::Answer, asked.context.owner, fields, |rdata| {
             rdata.u16(priority);
             rdata.u16(weight(1));
             rdata.u16(0);

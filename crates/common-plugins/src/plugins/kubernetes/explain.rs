@@ -4,7 +4,7 @@ use core::net::IpAddr;
 
 use cluster::{Kinds, Service, ServiceKind, dashed};
 use engine::{Explanation, Query, ReasonCode, Response};
-use wire::{Rcode, Section, address_of};
+use wire::{Rcode, Section, Type, address_of};
 
 use super::alias::ChainEnd;
 use super::name::{Grammar, Part, Target, text};
@@ -222,11 +222,14 @@ impl Kubernetes {
             let text = format!("{whose} has the address {address} as its externalName, and an alias needs a name");
             return base.because(&ALIAS_ADDRESS, text);
         }
+        if let ServiceKind::ExternalName(target) = &service.kind
+            && part == Part::Whole
+            && !is_answered(query, response)
+        {
+            return self.explain_alias(base, view, target, query, response);
+        }
         if has_answers(response) {
             return if self.has_nothing_behind(view, service) { nothing_behind(base, service, &whose) } else { base };
-        }
-        if let ServiceKind::ExternalName(target) = &service.kind {
-            return self.explain_alias(base, view, target, query, response);
         }
         let is_made_of_endpoints =
             matches!(service.kind, ServiceKind::Headless) || matches!(part, Part::Endpoint(_) | Part::EndpointIn(..));
@@ -285,10 +288,17 @@ impl Kubernetes {
                 let names: Vec<String> = names.iter().map(ToString::to_string).collect();
                 base.because(&ALIAS_LOOP, format!("the alias leads back to itself: {}", names.join(" → ")))
             }
-            ChainEnd::Missing(name) if self.unlisted(view.required.services).is_none() => {
+            ChainEnd::Missing(name) => self.unlisted(view.required.services).unwrap_or_else(|| {
+                base.because(&ALIAS_TARGET, format!("the alias leads to {name}, which does not exist"))
+            }),
+            ChainEnd::Last(name) if response.rcode() == Rcode::NXDOMAIN => {
                 base.because(&ALIAS_TARGET, format!("the alias leads to {name}, which does not exist"))
             }
-            ChainEnd::Missing(_) | ChainEnd::Other => no_type(base, query, response),
+            ChainEnd::Last(name) if response.rcode() == Rcode::NOERROR => {
+                let why = format!("the alias leads to {name}, which has no record of type {}", query.qtype);
+                base.because(&NO_SUCH_TYPE, why)
+            }
+            ChainEnd::Last(_) | ChainEnd::Other => base,
         }
     }
 
@@ -449,8 +459,15 @@ fn no_type(explanation: Explanation, query: &Query, response: &Response) -> Expl
     if has_answers(response) || response.rcode() != Rcode::NOERROR {
         return explanation;
     }
-    let why = format!("{} exists without a record of type {}", query.name(), query.qtype);
+    let of_type = if query.qtype == Type::ANY { String::new() } else { format!(" of type {}", query.qtype) };
+    let why = format!("{} exists without a record{of_type}", query.name());
     explanation.because(&NO_SUCH_TYPE, why)
+}
+
+/// Returns true if the answer has more than the aliases that lead to the records asked for.
+fn is_answered(query: &Query, response: &Response) -> bool {
+    let is_asked = |rtype| rtype != Type::CNAME || matches!(query.qtype, Type::CNAME | Type::ANY);
+    response.message.section(Section::Answer).any(|mark| is_asked(mark.rtype))
 }
 
 fn has_answers(response: &Response) -> bool {

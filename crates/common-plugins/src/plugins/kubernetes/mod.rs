@@ -30,8 +30,9 @@ use engine::{Explanation, Failure, Hook, Hooks, Instant, Plugin, Query, Response
 use metrics::{self, Counter, Metric};
 use wire::{EdeCode, Name, NameRef, Owner, Rcode, Section, Type};
 
+use crate::shared::any_type::first_of_any;
 use crate::shared::cluster_view::{Exposed, is_reverse, not_ready};
-use crate::shared::service_records::{NameLookup, end_alias};
+use crate::shared::service_records::{AnswerContext, NameLookup, end_alias};
 
 pub(crate) use explain::REASONS;
 pub(crate) use manifest::MANIFEST;
@@ -89,6 +90,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
         zones.names().iter().map(|zone| View::of(zone.as_ref(), &config, &exposed.index)).collect();
     labels::publish(&setup.labels(), (&zones, &views), &exposed, &pod_labels);
     let plugin = Kubernetes {
+        fallthrough: fallthrough.clone(),
         primary,
         views,
         ttl: config.ttl,
@@ -158,6 +160,8 @@ pub struct LocalAddresses(pub Arc<[IpAddr]>);
 /// Plugin that serves a cluster with the options of one block.
 struct Kubernetes {
     exposed: Arc<Exposed>,
+    /// Zones whose missing names the next plugin may have.
+    fallthrough: Zones,
     /// Zone of the PTR targets.
     primary: Name,
     /// View of the cluster per zone, by zone index.
@@ -234,9 +238,14 @@ impl Plugin for Kubernetes {
         response.set_authoritative(true);
         response.set_local();
         let Some(view) = self.views.get(query.zone_index()) else { return Verdict::Pass };
-        let found =
-            if view.is_reverse { self.find_reverse(query, response) } else { self.find(view, query, response, worker) };
-        let denies = matches!(found, LookupResult::NoName);
+        let found = if query.qtype == Type::ANY && !self.is_like_kube_dns {
+            let has_set = |found: &LookupResult| !matches!(found, LookupResult::NoData);
+            let find = |query: &Query| Some(self.find(view, query, response, worker)).filter(has_set);
+            first_of_any(query, find).unwrap_or(LookupResult::NoData)
+        } else {
+            self.find(view, query, response, worker)
+        };
+        let denies = matches!(found, LookupResult::NoName | LookupResult::NoTarget);
         let verdict = self.respond(found, query, response);
         if self.exposed.mark_stale(denies, response)
             && let Some(counter) = self.stale.get(query.zone_index())
@@ -260,6 +269,16 @@ fn is_hidden(ignore_empty: bool, service: &Service) -> bool {
     ignore_empty && matches!(service.kind, ServiceKind::ClusterIp(_)) && !service.has_endpoints()
 }
 
+/// Name to look up: that of the query, or the target of an alias.
+struct Asked<'a> {
+    /// The name as it is written.
+    name: NameRef<'a>,
+    /// Object that the name refers to.
+    target: Target<'a>,
+    /// Shape of its records.
+    context: AnswerContext<'a>,
+}
+
 /// Result of a lookup.
 enum LookupResult {
     /// The records are in the answer section.
@@ -270,6 +289,8 @@ enum LookupResult {
     Above,
     /// The name does not exist.
     NoName,
+    /// The name is an alias, whose target does not exist.
+    NoTarget,
     /// The objects that decide whether the name exists have not been listed yet.
     Unknown,
     /// The name is an alias with a target outside of the zone.
@@ -295,35 +316,61 @@ impl Kubernetes {
                 self.push_soa(Section::Authority, query, response);
                 Verdict::Missing
             }
+            LookupResult::NoTarget => {
+                response.set_rcode(Rcode::NXDOMAIN);
+                self.push_soa(Section::Authority, query, response);
+                Verdict::Done
+            }
             LookupResult::Elsewhere(verdict) => verdict,
         }
     }
 
-    /// Answers a query in a forward zone.
-    fn find(&self, view: &View, query: &mut Query, response: &mut Response, worker: &mut Worker) -> LookupResult {
+    /// Looks up the query name.
+    fn find(&self, view: &View, query: &Query, response: &mut Response, worker: &mut Worker) -> LookupResult {
+        if view.is_reverse {
+            return self.find_reverse(query, response);
+        }
         let key = query.key();
         let target = Target::read(&key.as_bytes()[..query.zone_at()], view.grammar);
-        if view.grammar == Grammar::KubeDns
+        let found = if view.grammar == Grammar::KubeDns
             && let Target::Service { namespace, service, part } = target
             && let Some(among) = Among::read(namespace, service, part)
         {
             if let Some(counter) = self.wildcards.get(query.zone_index()) {
                 worker.counters.count(*counter);
             }
-            let found = self.find_among(view, among, query, response, worker);
-            return found.unwrap_or_else(|alias| self.follow_alias(view, query, &alias, response, worker));
-        }
-        match target {
-            Target::Apex => self.find_apex(query, response),
+            self.find_among(view, among, query, response, worker)
+        } else {
+            let context = self.context(query.qtype, Owner::Question, query.zone());
+            self.find_name(view, &Asked { name: query.name(), target, context }, query, response, worker)
+        };
+        found.unwrap_or_else(|alias| self.follow_alias(view, query, &alias, response, worker))
+    }
+
+    /// Looks up a name.
+    ///
+    /// # Errors
+    /// Target of an alias to follow.
+    fn find_name(
+        &self,
+        view: &View,
+        asked: &Asked<'_>,
+        query: &Query,
+        response: &mut Response,
+        worker: &mut Worker,
+    ) -> Result<LookupResult, Box<Name>> {
+        let owner = asked.context.owner;
+        Ok(match asked.target {
+            Target::Apex => self.find_apex(query, owner, response),
             Target::Branch => LookupResult::NoData,
             Target::Version => {
                 if query.qtype == Type::TXT {
-                    Kubernetes::push_version(response);
+                    Kubernetes::push_version(owner, response);
                 }
                 LookupResult::of_message(response)
             }
             Target::NameServer => {
-                self.push_name_server_addresses(query, Owner::Question, response);
+                self.push_name_server_addresses(query, owner, response);
                 LookupResult::of_message(response)
             }
             Target::Namespace(namespace) if self.exposed.shows(namespace) => LookupResult::NoData,
@@ -331,31 +378,29 @@ impl Kubernetes {
                 LookupResult::NoData
             }
             Target::Pod { namespace, pod } if self.exposed.shows(namespace) || self.has_pods_anywhere() => {
-                let outcome = self.pod(namespace, pod, query, response);
+                let outcome = self.pod((namespace, pod), asked, response);
                 LookupResult::of(&outcome).unwrap_or_else(|| self.absent_in(namespace, self.needs_of_pods()))
             }
             Target::Service { namespace, service, part } if self.exposed.shows(namespace) => {
-                let found = self.find_service(view, (namespace, service, part), query, response, worker);
-                found.unwrap_or_else(|alias| self.follow_alias(view, query, &alias, response, worker))
+                return self.find_service(view, (namespace, service, part), &asked.context, response, worker);
             }
             Target::Nothing => LookupResult::NoName,
             _ => self.absent(LOCAL.namespaces),
-        }
+        })
     }
 
-    /// Answers a query for a Service or part of it. The error is the target of an alias to follow.
+    /// Looks up a Service or part of it. The error is the target of an alias to follow.
     fn find_service(
         &self,
         view: &View,
         (namespace, service, part): (&[u8], &[u8], name::Part<'_>),
-        query: &Query,
+        context: &AnswerContext<'_>,
         response: &mut Response,
         worker: &mut Worker,
     ) -> Result<LookupResult, Box<Name>> {
-        let context = self.context(query.qtype, Owner::Question, query.zone());
         let mut alias = None;
         let found = view.index.service(namespace, service, |service| {
-            match self.answer(&context, service, part, response, worker) {
+            match self.answer(context, service, part, response, worker) {
                 NameLookup::Alias(target) => {
                     alias = Some(Name::from_text(target));
                     LookupResult::NoData
@@ -373,10 +418,10 @@ impl Kubernetes {
         }
     }
 
-    fn find_apex(&self, query: &Query, response: &mut Response) -> LookupResult {
+    fn find_apex(&self, query: &Query, owner: Owner<'_>, response: &mut Response) -> LookupResult {
         match query.qtype {
             Type::SOA => self.push_soa(Section::Answer, query, response),
-            Type::NS => self.push_name_servers(query, response),
+            Type::NS => self.push_name_servers(query, owner, response),
             _ => {}
         }
         LookupResult::of_message(response)

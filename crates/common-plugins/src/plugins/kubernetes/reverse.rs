@@ -11,9 +11,9 @@ impl Kubernetes {
     /// Answers a query in a reverse zone.
     pub(super) fn find_reverse(&self, query: &Query, response: &mut Response) -> LookupResult {
         match Target::read(&query.key().as_bytes()[..query.zone_at()], Grammar::Cluster) {
-            Target::Apex => return self.find_apex(query, response),
+            Target::Apex => return self.find_apex(query, Owner::Question, response),
             Target::NameServer => self.push_name_server_addresses(query, Owner::Question, response),
-            Target::Version if query.qtype == Type::TXT => Kubernetes::push_version(response),
+            Target::Version if query.qtype == Type::TXT => Kubernetes::push_version(Owner::Question, response),
             Target::Version | Target::Branch => {}
             _ => return self.find_address(query, response),
         }

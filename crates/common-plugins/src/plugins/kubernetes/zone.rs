@@ -26,21 +26,21 @@ impl Kubernetes {
     }
 
     /// Appends the version of the specification.
-    pub(super) fn push_version(response: &mut Response) {
+    pub(super) fn push_version(owner: Owner<'_>, response: &mut Response) {
         let (version, ttl) = SPECIFICATION;
-        response.message.push(Section::Answer, Owner::Question, (Type::TXT, Class::IN, ttl), |rdata| {
+        response.message.push(Section::Answer, owner, (Type::TXT, Class::IN, ttl), |rdata| {
             rdata.character_string(version);
         });
     }
 
     /// Appends the name servers of the zone with their addresses.
-    pub(super) fn push_name_servers(&self, query: &Query, response: &mut Response) {
+    pub(super) fn push_name_servers(&self, query: &Query, owner: Owner<'_>, response: &mut Response) {
         let servers = name_servers(&self.exposed, query.zone());
         let mut known: Vec<&Name> = Vec::new();
         for (name, _) in &servers {
             if !known.contains(&name) {
                 known.push(name);
-                response.message.push_name(Section::Answer, Owner::Question, (Type::NS, self.ttl), name.as_ref());
+                response.message.push_name(Section::Answer, owner, (Type::NS, self.ttl), name.as_ref());
             }
         }
         for (name, address) in &servers {

@@ -18,6 +18,7 @@ use wire::{EdeCode, Name, Owner, Rcode, Section, Type, address_of, is_above_addr
 
 pub(crate) use manifest::MANIFEST;
 
+use common_plugins::shared::any_type::first_of_any;
 use common_plugins::shared::cluster_view::{Exposed, is_reverse, not_ready};
 use common_plugins::shared::service_records::{
     AnswerContext, EndpointList, NameLookup, PLAIN, Tree, Which, append_glue, end_alias, weight,
@@ -97,7 +98,16 @@ impl Plugin for External {
         response.set_authoritative(true);
         response.set_local();
         let is_reverse = self.are_reverse.get(query.zone_index()).copied().unwrap_or_default();
-        let found = self.find(is_reverse, query, response, worker);
+        let found = if query.qtype == Type::ANY {
+            let find = |query: &Query| {
+                let found = self.find(is_reverse, query, response, worker);
+                let is_empty = matches!((&found, NameLookup::of_message(response)), (LookupResult::Name, NameLookup::NoData));
+                (!is_empty).then_some(found)
+            };
+            first_of_any(query, find).unwrap_or(LookupResult::Name)
+        } else {
+            self.find(is_reverse, query, response, worker)
+        };
         let denies = matches!(found, LookupResult::Nothing);
         let verdict = self.respond(found, query, response);
         self.showing.exposed.mark_stale(denies, response);
@@ -294,8 +304,8 @@ fn distinct(service: &Service) -> impl Iterator<Item = IpAddr> + Clone {
     service.external_ips().enumerate().filter(move |(at, ip)| !before(*at, *ip)).map(|(_, ip)| ip)
 }
 
-/// Answers for a Service whose load balancer has a host name. For addresses, returns the host name as the alias to
-/// follow. For SRV, pushes the records and returns the host name as their target.
+/// Answers for a Service whose load balancer has a host name. Returns it as the alias to follow. For SRV, pushes the
+/// records and returns the host name as their target.
 fn at_host<'s>(
     context: &AnswerContext<'_>,
     service: &Service,
@@ -309,22 +319,19 @@ fn at_host<'s>(
     if count == 0 {
         return NameLookup::NoName;
     }
-    match context.qtype {
-        Type::A | Type::AAAA | Type::CNAME => return NameLookup::Alias(host),
-        Type::SRV => {
-            let Ok(target) = Name::from_text(host) else { return NameLookup::NoData };
-            for (at, number) in ports().map(|port| port.number).enumerate() {
-                // TCP and UDP ports with the same number would give equal records.
-                let seen = ports().take(at).any(|before| before.number == number);
-                if let Some(number) = number.filter(|_| !seen) {
-                    context.push_srv(response, target.as_ref(), weight(count), number);
-                }
-            }
-            if matches!(NameLookup::of_message(response), NameLookup::Answered) {
-                return NameLookup::Alias(host);
-            }
-        }
-        _ => {}
+    if context.qtype != Type::SRV {
+        return NameLookup::Alias(host);
     }
-    NameLookup::of_message(response)
+    let Ok(target) = Name::from_text(host) else { return NameLookup::NoData };
+    for (at, number) in ports().map(|port| port.number).enumerate() {
+        // TCP and UDP ports with the same number would give equal records.
+        let seen = ports().take(at).any(|before| before.number == number);
+        if let Some(number) = number.filter(|_| !seen) {
+            context.push_srv(response, target.as_ref(), weight(count), number);
+        }
+    }
+    match NameLookup::of_message(response) {
+        NameLookup::Answered => NameLookup::Alias(host),
+        outcome => outcome,
+    }
 }
