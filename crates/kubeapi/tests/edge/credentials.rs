@@ -260,7 +260,9 @@ fn all_watches_share_a_connection_over_tls() {
     edge.wait("at most a connection for each watch", |_| (1..=RESOURCES.len()).contains(&api.connections()));
     // The connection is replaced, and one watch after the other continues from its position. Each ends once, and starts
     // again while the others are open.
-    RESOURCES.map(|resource| api.script(resource, [Some(Fault::Short)]));
+    for resource in RESOURCES {
+        api.script(resource, [Some(Fault::Short)]);
+    }
     api.drop_connections();
     api.put(service("shop", "web", "10.96.0.77"));
     edge.wait_service("shop/web", "10.96.0.77 http:80/TCP [10.1.0.5 10.1.0.6 http:8080/TCP]");
