@@ -1,9 +1,10 @@
-//! Stable sorts for lists that are sorted seldom.
+//! Stable sorts, sets and maps for places that run seldom.
 //!
 //! The sort of the standard library is compiled for each type and order, 4 KB each. These sort the places of the items,
-//! so that the program has one copy for all.
+//! so that the program has one copy for all. Sets and maps are filled by insertion, because `collect` sorts first.
 
 use core::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Sorts a list and keeps the order of equal items, like [`slice::sort_by`]. Takes 16 bytes per item, and calls
 /// `compare` through a pointer.
@@ -24,6 +25,20 @@ pub fn sort_by<T>(items: &mut [T], compare: impl Fn(&T, &T) -> Ordering) {
 /// Sorts a list by a key, like [`sort_by`].
 pub fn sort_by_key<T, K: Ord>(items: &mut [T], key: impl Fn(&T) -> K) {
     sort_by(items, |one, other| key(one).cmp(&key(other)));
+}
+
+/// Collects items into a set.
+pub fn set<T: Ord>(items: impl IntoIterator<Item = T>) -> BTreeSet<T> {
+    let mut set = BTreeSet::new();
+    set.extend(items);
+    set
+}
+
+/// Collects pairs into a map. The last value of a key wins.
+pub fn map<K: Ord, V>(pairs: impl IntoIterator<Item = (K, V)>) -> BTreeMap<K, V> {
+    let mut map = BTreeMap::new();
+    map.extend(pairs);
+    map
 }
 
 /// Returns the place of each item in the sorted list.
