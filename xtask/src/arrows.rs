@@ -25,7 +25,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("host", &[]),
     ("gotext", &[]),
     ("control", &[]),
-    ("doctor", &["control", "corefile"]),
+    ("doctor", &["control", "corefile", "host"]),
     ("dynserde", &[]),
     ("engine", &["wire", "metrics", "host"]),
     ("config", &["wire", "corefile", "gotext", "metrics", "engine"]),
@@ -62,9 +62,9 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("net", &["wire", "metrics", "engine", "host", "linux", "transport", "upstream", "stub-resolver", "doh", "quic"]),
     ("manifests", &["cluster", "corefile", "dynserde"]),
     ("kubeapi", &["cluster", "dynserde", "manifests", "listwatch", "metrics", "host", "transport", "stub-resolver"]),
-    ("compat", &["corefile"]),
+    ("compat", &["corefile", "host"]),
     ("etcd", &["skydns", "listwatch", "metrics", "transport", "host", "stub-resolver"]),
-    ("conformance", &["wire", "cluster", "dynserde", "kubeapi", "stub-resolver"]),
+    ("conformance", &["wire", "cluster", "dynserde", "host", "kubeapi", "stub-resolver"]),
     (
         "process",
         &[

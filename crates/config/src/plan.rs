@@ -316,7 +316,7 @@ fn plan_listeners(places: &[Place], problems: &mut Vec<Diagnostic>) -> Vec<Plann
             }
         }
     }
-    listeners.sort_by_key(|listener| (listener.scheme, listener.port, listener.ip));
+    listeners.sort_unstable_by_key(|listener| (listener.scheme, listener.port, listener.ip));
     listeners
 }
 

@@ -117,7 +117,7 @@ fn differs(old: &Response, new: &Response) -> Option<DifferenceKind> {
     }
     let records = |response: &Response| -> BTreeSet<(String, u16, String)> {
         let records = response.answers.iter();
-        records.map(|record| (record.owner.clone(), record.rtype.0, record.data.clone())).collect()
+        host::sorting::set(records.map(|record| (record.owner.clone(), record.rtype.0, record.data.clone())))
     };
     if records(old) != records(new) {
         return Some(DifferenceKind::Records);

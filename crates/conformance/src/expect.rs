@@ -136,9 +136,8 @@ fn is_all(owner: &str, qtype: Type, response: &Response) -> bool {
 /// cannot take their records.
 fn is(records: &[&str], texts: &[String]) -> bool {
     let mut left: Vec<&str> = records.to_vec();
-    let mut texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-    texts.sort_by_key(|text| text.contains('*'));
-    let found = texts.iter().all(|text| {
+    let (open, exact): (Vec<&str>, Vec<&str>) = texts.iter().map(String::as_str).partition(|text| text.contains('*'));
+    let found = exact.iter().chain(&open).all(|text| {
         let at = left.iter().position(|record| matches(text, record));
         at.map(|at| left.swap_remove(at)).is_some()
     });

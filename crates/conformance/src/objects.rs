@@ -26,7 +26,7 @@ impl Values {
     pub(crate) fn new(zone: &str, namespace: &str) -> Values {
         let known =
             [("zone", zone.to_owned()), ("ns", namespace.to_owned()), ("svc", format!("{namespace}.svc.{zone}"))];
-        Values(known.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
+        Values(host::sorting::map(known.into_iter().map(|(name, value)| (name.to_owned(), value))))
     }
 
     pub(crate) fn get(&self, name: &str) -> Option<&str> {

@@ -238,7 +238,7 @@ impl Runner<'_> {
             return Err(StepEnd::Fail(format!("{asked}: expected {wanted}; got {response}")));
         }
         let Expectation::Targets(wanted) = expectation else { return Ok(()) };
-        let wanted: BTreeSet<String> = wanted.iter().cloned().collect();
+        let wanted: BTreeSet<String> = host::sorting::set(wanted.iter().cloned());
         let found = self.addresses_of_targets(&response).await?;
         if found == wanted {
             return Ok(());
@@ -250,7 +250,7 @@ impl Runner<'_> {
     /// Returns the IPv4 and IPv6 addresses of all SRV targets.
     async fn addresses_of_targets(&self, response: &Response) -> Result<BTreeSet<String>, StepEnd> {
         let targets: BTreeSet<&str> =
-            response.answers.iter().filter_map(|record| Some(record.data.split_once('/')?.1)).collect();
+            host::sorting::set(response.answers.iter().filter_map(|record| Some(record.data.split_once('/')?.1)));
         let mut found = BTreeSet::new();
         for target in targets {
             for qtype in [Type::A, Type::AAAA] {

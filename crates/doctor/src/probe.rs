@@ -129,7 +129,7 @@ impl UpstreamProbe {
     pub fn median(&self) -> Option<f64> {
         let seconds = |attempt: &Attempt| if let Attempt::Answered(seconds) = attempt { Some(*seconds) } else { None };
         let mut times: Vec<f64> = self.attempts.iter().filter_map(seconds).collect();
-        times.sort_by(f64::total_cmp);
+        times.sort_unstable_by(f64::total_cmp);
         times.get(times.len() / 2).copied()
     }
 

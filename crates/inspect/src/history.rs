@@ -91,7 +91,7 @@ impl Totals {
 fn upstream_refusals(registry: &Registry) -> BTreeMap<[String; 2], u64> {
     let by_code = registry.histograms_by_all(REPLIES, ["to", "rcode"]).into_iter();
     let refusals = by_code.filter(|([_, rcode], _)| FAILURES.contains(&rcode.as_str()));
-    refusals.map(|(labels, replies)| (labels, replies.count())).collect()
+    host::sorting::map(refusals.map(|(labels, replies)| (labels, replies.count())))
 }
 
 fn upstream_unwanted(registry: &Registry) -> BTreeMap<String, u64> {

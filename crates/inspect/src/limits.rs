@@ -60,7 +60,7 @@ const HARMLESS: [&str; 13] = [
 
 /// Returns the number of times that each limit was reached. Omits those that were not.
 pub(super) fn read(registry: &Registry) -> BTreeMap<String, u64> {
-    COUNTERS.iter().flat_map(|counter| counter.read(registry)).collect()
+    host::sorting::map(COUNTERS.iter().flat_map(|counter| counter.read(registry)))
 }
 
 /// Returns true if hits of a limit cost queries or updates their answers.
@@ -73,15 +73,17 @@ impl LimitCounter {
         match self.limit {
             Limit::Is(name) => {
                 // No label has an empty name, so this is the total of all series.
-                registry.totals_by(self.metric, "").into_values().map(|hits| (name.to_owned(), hits)).collect()
+                host::sorting::map(
+                    registry.totals_by(self.metric, "").into_values().map(|hits| (name.to_owned(), hits)),
+                )
             }
             Limit::Named { label, prefix } => {
                 let totals = registry.totals_by(self.metric, label).into_iter();
-                totals.map(|(limit, hits)| (format!("{prefix}{limit}"), hits)).collect()
+                host::sorting::map(totals.map(|(limit, hits)| (format!("{prefix}{limit}"), hits)))
             }
             Limit::For { label, value, name } => {
                 let totals = registry.totals_by(self.metric, label).into_iter().filter(|(found, _)| found == value);
-                totals.map(|(_, hits)| (name.to_owned(), hits)).collect()
+                host::sorting::map(totals.map(|(_, hits)| (name.to_owned(), hits)))
             }
         }
     }

@@ -243,7 +243,7 @@ impl Configuration {
 
 /// Sorts problems by position.
 pub fn sort(problems: &mut [Diagnostic]) {
-    problems.sort_by_key(|problem| (problem.span.file, problem.span.start, problem.code));
+    host::sorting::sort_by_key(problems, |problem| (problem.span.file, problem.span.start, problem.code));
 }
 
 /// Returns the built-in Corefile, which has no problems.

@@ -51,7 +51,7 @@ impl Files for Disk {
                 }
             }
         }
-        found.sort();
+        host::sorting::sort_by(&mut found, Ord::cmp);
         Ok(found)
     }
 
@@ -93,7 +93,7 @@ pub fn glob(pattern: &Path) -> io::Result<Vec<PathBuf>> {
             found.into_iter().map(|path| path.join(&*name)).filter(|path| path.symlink_metadata().is_ok()).collect()
         };
     }
-    found.sort();
+    host::sorting::sort_by(&mut found, Ord::cmp);
     Ok(found)
 }
 

@@ -182,7 +182,7 @@ impl Collection {
             let (object, previous) = (Arc::clone(object), previous.map(Arc::clone));
             changes.push(Change { what, version: object.version, object, previous });
         }
-        changes[deleted..].sort_by_key(|change| change.version);
+        host::sorting::sort_by_key(&mut changes[deleted..], |change| change.version);
         let is_plausible = changes[deleted..].first().is_none_or(|change| change.version > from);
         (changes, is_plausible)
     }

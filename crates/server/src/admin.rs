@@ -204,7 +204,7 @@ pub(crate) fn listen(address: &str) -> io::Result<TcpListener> {
         None => stub_resolver::resolve(address)?,
     };
     // `localhost` has addresses of both families; IPv4 comes first, because probes and people expect it.
-    candidates.sort_by_key(|candidate| !address.starts_with(':') && candidate.is_ipv6());
+    host::sorting::sort_by_key(&mut candidates, |candidate| !address.starts_with(':') && candidate.is_ipv6());
     let mut outcome = Err(io::ErrorKind::AddrNotAvailable.into());
     for candidate in candidates {
         outcome = bind(candidate);

@@ -301,7 +301,7 @@ impl Instance {
                 listener.zones.iter().map(move |(zone, _)| format!("{scheme}{zone}:{}{on}", listener.port))
             })
             .collect();
-        lines.sort();
+        host::sorting::sort_by(&mut lines, Ord::cmp);
         // Server blocks with views may serve the same zone.
         lines.dedup();
         lines

@@ -68,7 +68,7 @@ impl Request {
         let mut request = self.clone();
         request.path = String::from_utf8_lossy(&self.root()).into_owned();
         let mut zones: Vec<Name> = self.zones.iter().cloned().map(Name::into_lowercase).collect();
-        zones.sort_by(|one, other| one.as_bytes().cmp(other.as_bytes()));
+        host::sorting::sort_by(&mut zones, |one, other| one.as_bytes().cmp(other.as_bytes()));
         zones.dedup();
         let is_within = |zone: &Name, other: &Name| zone != other && zone.as_ref().is_within(other.as_ref());
         request.zones =

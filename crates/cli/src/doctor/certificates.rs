@@ -33,7 +33,7 @@ pub(super) fn certificates(corefile: &CorefileFacts) -> Known<Vec<Certificate>> 
 /// Returns the files after `tls`. Like the server, resolves relative names against *root* of the block, and without it
 /// against the working directory.
 fn paths(corefile: &CorefileFacts) -> BTreeSet<PathBuf> {
-    corefile.written.blocks.iter().flat_map(paths_in).collect()
+    host::sorting::set(corefile.written.blocks.iter().flat_map(paths_in))
 }
 
 fn paths_in(block: &ServerBlock) -> impl Iterator<Item = PathBuf> {

@@ -99,7 +99,9 @@ impl Exposed {
                 on_host_network: pod.uses_host_network(),
             });
         });
-        pods.sort_by(|one, other| (&one.namespace, &one.name).cmp(&(&other.namespace, &other.name)));
+        host::sorting::sort_by(&mut pods, |one, other| {
+            (&one.namespace, &one.name).cmp(&(&other.namespace, &other.name))
+        });
         pods
     }
 
@@ -136,7 +138,9 @@ impl InspectCluster for Exposed {
             pods.push(InspectedPod { namespace, name: None, service: None, on_host_network: false });
         });
         // A name is better than none, and the sort is stable: that of the pod itself comes before those of endpoints.
-        pods.sort_by(|one, other| (&one.namespace, one.name.is_none()).cmp(&(&other.namespace, other.name.is_none())));
+        host::sorting::sort_by(&mut pods, |one, other| {
+            (&one.namespace, one.name.is_none()).cmp(&(&other.namespace, other.name.is_none()))
+        });
         pods.dedup_by(|one, other| {
             let is_same = one.namespace == other.namespace;
             if is_same && other.service.is_none() {

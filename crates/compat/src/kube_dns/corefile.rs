@@ -62,7 +62,7 @@ pub fn named_hosts(settings: &Settings, config_map: &ConfigMapSettings) -> BTree
         dnsmasq.servers.iter().chain(of_domains)
     });
     let all = config_map.stub_domains.values().flatten().chain(of_dnsmasq);
-    all.filter_map(NameServer::host).collect()
+    host::sorting::set(all.filter_map(NameServer::host))
 }
 
 /// Writes only the blocks for the ConfigMap's stub domains, as node-cache does: bound to the addresses `listen`, with a
@@ -240,7 +240,7 @@ impl Writer<'_> {
                     _ => None,
                 },
             );
-        let zones: BTreeSet<&str> = of_cluster.chain(own).collect();
+        let zones: BTreeSet<&str> = host::sorting::set(of_cluster.chain(own));
         let is_lost = |zone: &&str| others.keys().any(|other| other != zone && is_within(zone, other));
         zones.into_iter().filter(|zone| is_lost(zone) && !others.contains_key(*zone)).collect()
     }
@@ -337,7 +337,7 @@ impl Writer<'_> {
             self.settings.kube_dns.as_ref().filter(|_| self.separate_address().is_none()).map(|kube_dns| kube_dns.port);
         // Port 0 turns DNS off in dnsmasq.
         let dnsmasq = self.settings.dnsmasq.iter().map(|dnsmasq| dnsmasq.port).filter(|port| *port != 0);
-        let ports: BTreeSet<u16> = dnsmasq.chain(kube_dns).collect();
+        let ports: BTreeSet<u16> = host::sorting::set(dnsmasq.chain(kube_dns));
         if ports.is_empty() {
             // No port is served, but a block needs an address.
             return ".:0".to_owned();
@@ -350,7 +350,7 @@ impl Writer<'_> {
         let Settings { kube_dns, dnsmasq, .. } = self.settings;
         let listen = dnsmasq.iter().flat_map(|dnsmasq| dnsmasq.listen.iter().copied());
         let own = kube_dns.iter().filter(|_| self.separate_address().is_none()).filter_map(|kube_dns| kube_dns.bind);
-        let addresses: BTreeSet<IpAddr> = own.chain(listen).collect();
+        let addresses: BTreeSet<IpAddr> = host::sorting::set(own.chain(listen));
         if kube_dns.is_none() && dnsmasq.is_none() {
             text.line("bind 127.0.0.1");
         } else if !addresses.is_empty() {
@@ -471,7 +471,8 @@ impl Writer<'_> {
         }
         let is_denied = matches!(dnsmasq.domains.get(domain), Some(Domain::Servers(servers)) if servers.is_empty());
         if is_denied {
-            let names: BTreeSet<&str> = dnsmasq.local_records.iter().map(|record| record.name.as_str()).collect();
+            let names: BTreeSet<&str> =
+                host::sorting::set(dnsmasq.local_records.iter().map(|record| record.name.as_str()));
             names.into_iter().filter(|name| comes(name)).for_each(|name| no_other_types(name, text));
         }
         // Includes hosts in longer domains. Their reverse lookups arrive here, or in the block of a reverse zone.
@@ -479,7 +480,7 @@ impl Writer<'_> {
         let hosts: Vec<_> = dnsmasq.hosts.iter().filter(|host| is_reverse || is_within(&host.name, domain)).collect();
         if is_denied {
             host_templates(&hosts, dnsmasq.local_ttl, text);
-            let names: BTreeSet<&str> = hosts.iter().map(|host| host.name.as_str()).collect();
+            let names: BTreeSet<&str> = host::sorting::set(hosts.iter().map(|host| host.name.as_str()));
             names.into_iter().for_each(|name| no_other_types(name, text));
             return;
         }
@@ -573,7 +574,8 @@ fn existing_names(dnsmasq: &Dnsmasq, comes: impl Fn(&str) -> bool, text: &mut Te
     }
     // An alias answers queries for all types.
     let records = dnsmasq.local_records.iter().filter(|record| record.rtype != "CNAME");
-    let names: BTreeSet<&str> = records.map(|record| record.name.as_str()).filter(|name| comes(name)).collect();
+    let names: BTreeSet<&str> =
+        host::sorting::set(records.map(|record| record.name.as_str()).filter(|name| comes(name)));
     for name in names {
         text.line(&format!("rewrite continue rcode exact {name}. NXDOMAIN NOERROR"));
     }
@@ -636,7 +638,7 @@ fn hosts_lines(dnsmasq: &Dnsmasq, hosts: &[&HostRecord], zones: &str, text: &mut
 /// Writes hosts that *hosts* cannot serve: hosts with their own TTL, and hosts in a denied domain, because the denial
 /// precedes *hosts* in the chain.
 fn host_templates(hosts: &[&HostRecord], local_ttl: u32, text: &mut Text) {
-    let names: BTreeSet<&str> = hosts.iter().map(|host| host.name.as_str()).collect();
+    let names: BTreeSet<&str> = host::sorting::set(hosts.iter().map(|host| host.name.as_str()));
     for name in names {
         for (rtype, is_v4) in [("A", true), ("AAAA", false)] {
             let of_family = || hosts.iter().filter(|host| host.name == name && host.ip.is_ipv4() == is_v4);

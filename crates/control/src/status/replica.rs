@@ -27,7 +27,7 @@ pub struct Replica {
 /// Returns the problem of replicas that serve different configurations, from their names and hashes.
 #[must_use]
 pub fn difference<'a>(served: impl IntoIterator<Item = (&'a str, &'a str)>) -> Option<Problem> {
-    let by_hash = by_hash(served);
+    let by_hash = by_hash(&mut served.into_iter());
     if by_hash.len() < 2 {
         return None;
     }
@@ -44,7 +44,7 @@ pub(super) fn known(replicas: &[Replica]) -> impl Iterator<Item = (&str, &str)> 
 }
 
 /// Groups names by the hash of what they serve. The first group is the largest.
-fn by_hash<'a>(served: impl IntoIterator<Item = (&'a str, &'a str)>) -> Vec<(&'a str, Vec<&'a str>)> {
+fn by_hash<'a>(served: &mut dyn Iterator<Item = (&'a str, &'a str)>) -> Vec<(&'a str, Vec<&'a str>)> {
     let mut by_hash: Vec<(&str, Vec<&str>)> = Vec::new();
     for (name, hash) in served {
         match by_hash.iter_mut().find(|(known, _)| *known == hash) {
@@ -58,7 +58,7 @@ fn by_hash<'a>(served: impl IntoIterator<Item = (&'a str, &'a str)>) -> Vec<(&'a
 
 /// Describes replicas in one line; the first hash is that of most.
 pub(super) fn text(replicas: &[Replica]) -> String {
-    let by_hash = by_hash(known(replicas));
+    let by_hash = by_hash(&mut known(replicas));
     let unknown: Vec<&Replica> = replicas.iter().filter(|replica| replica.hash.is_none()).collect();
     let mark = if by_hash.len() == 1 && unknown.is_empty() { '✓' } else { '✗' };
     let mut text = format!("{mark} {}", replicas.len());

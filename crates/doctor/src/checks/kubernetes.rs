@@ -218,7 +218,7 @@ fn spread(facts: &Facts) -> Outcome {
         return Err(Unknown::inapplicable(format!("the cluster has {}", counted(usable as u64, "schedulable node"))));
     }
     let evidence = Evidence::of(ready.len(), "ready replica")?;
-    let used: BTreeSet<&str> = ready.iter().map(|endpoint| endpoint.node_name.as_str()).collect();
+    let used: BTreeSet<&str> = host::sorting::set(ready.iter().map(|endpoint| endpoint.node_name.as_str()));
     if used.len() == 1 {
         let count = counted(ready.len() as u64, "ready replica");
         let node = used.first().copied().unwrap_or_default();
@@ -227,8 +227,8 @@ fn spread(facts: &Facts) -> Outcome {
             node => evidence.found([Finding::new(format!("{count}, on node {node} only"))]),
         };
     }
-    let zones: BTreeSet<&str> = nodes.iter().map(Node::zone).filter(|zone| !zone.is_empty()).collect();
-    let used: BTreeSet<&str> = ready.iter().map(|endpoint| endpoint.zone.as_str()).collect();
+    let zones: BTreeSet<&str> = host::sorting::set(nodes.iter().map(Node::zone).filter(|zone| !zone.is_empty()));
+    let used: BTreeSet<&str> = host::sorting::set(ready.iter().map(|endpoint| endpoint.zone.as_str()));
     let one_zone = used.first().filter(|zone| used.len() == 1 && !zone.is_empty() && zones.len() > 1);
     let text = |zone: &&str| format!("all {} replicas are in zone {zone} of {} zones", ready.len(), zones.len());
     let unnamed = used.contains("") && zones.len() > 1;

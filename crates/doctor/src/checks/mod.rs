@@ -38,7 +38,7 @@ const AREAS: [&[Check]; 11] = [
 /// Returns all checks, in the order of the report.
 pub fn all() -> impl Iterator<Item = &'static Check> {
     let mut checks: Vec<&Check> = AREAS.into_iter().flatten().collect();
-    checks.sort_by_key(|check| (Area::ALL.iter().position(|area| *area == check.area), check.code));
+    checks.sort_unstable_by_key(|check| (Area::ALL.iter().position(|area| *area == check.area), check.code));
     checks.into_iter()
 }
 

@@ -276,7 +276,7 @@ fn hidden_clients(facts: &Facts) -> Outcome {
         let few = format!("only {} queries in the last minute", control::text::count(total));
         return Err(Unknown::inapplicable(few));
     }
-    let own: BTreeSet<IpAddr> = nodes.iter().flat_map(Node::addresses).collect();
+    let own: BTreeSet<IpAddr> = host::sorting::set(nodes.iter().flat_map(Node::addresses));
     let is_hidden =
         |text: &str| text.parse().is_ok_and(|address: IpAddr| own.contains(&address) || ends_in_zero(address));
     let hidden: Vec<_> = clients.iter().filter(|client| is_hidden(&client.client)).collect();
@@ -312,7 +312,7 @@ fn stale_flows(facts: &Facts) -> Outcome {
     let is_stale =
         |flow: &&Flow| service.contains(&flow.target) && flow.replica != flow.target && !is_endpoint(flow.replica);
     let text = |flow: &Flow| format!("{} sends to {}, which is not a replica any more", flow.client, flow.replica);
-    let texts: BTreeSet<String> = flows.iter().filter(is_stale).map(text).collect();
+    let texts: BTreeSet<String> = host::sorting::set(flows.iter().filter(is_stale).map(text));
     let seen = format!("{} entries of connection tracking", control::text::count(flows.len() as u64));
     Evidence::fact(seen).found(texts.into_iter().take(NAMED_MAX).map(Finding::new))
 }

@@ -168,7 +168,8 @@ fn egress(facts: &Facts, policies: &[NetworkPolicy], target: &Target<'_>) -> Vec
         }
         // Without the Pods, only policies for all Pods of a namespace can be judged.
         Err(_) => {
-            let namespaces: BTreeSet<&str> = restricting.iter().map(|one| one.metadata.namespace.as_str()).collect();
+            let namespaces: BTreeSet<&str> =
+                host::sorting::set(restricting.iter().map(|one| one.metadata.namespace.as_str()));
             namespaces.into_iter().for_each(|namespace| add(namespace, None, format!("{namespace}/*")));
         }
     }

@@ -205,7 +205,8 @@ fn nothing_behind(facts: &Facts) -> Outcome {
     let slices = known(&facts.objects.slices)?;
     let pods = known(&facts.objects.pods)?;
     let ready = slices.iter().filter(|slice| slice.endpoints.iter().any(Endpoint::is_ready));
-    let served: BTreeSet<(&str, &str)> = ready.map(|slice| (&*slice.metadata.namespace, slice.service())).collect();
+    let served: BTreeSet<(&str, &str)> =
+        host::sorting::set(ready.map(|slice| (&*slice.metadata.namespace, slice.service())));
     let of = |service: &Service| {
         let (namespace, name) = (&*service.metadata.namespace, &*service.metadata.name);
         // PD-K03 is about the DNS Service itself.

@@ -253,7 +253,7 @@ fn slow(facts: &Facts) -> Outcome {
     }
     let known = facts.server.iter().flat_map(|server| &server.status.upstreams).map(|one| one.address.clone());
     let plain = facts.upstreams.iter().flatten().map(|probe| probe.address.to_string());
-    let asked: BTreeSet<String> = known.chain(plain).collect();
+    let asked: BTreeSet<String> = host::sorting::set(known.chain(plain));
     let asked = Evidence::of(asked.len().max(facts.encrypted.len()), "upstream")?;
     let unasked = not_asked(facts).or_else(|| unknown_to_all(facts));
     asked.without_all(unasked).without_all(unreported(facts)).found(findings)
@@ -403,7 +403,8 @@ fn unprobed(facts: &Facts) -> Option<Unknown> {
     let is_plain = |one: &&Upstream| matches!(one.transport.as_str(), "udp" | "tcp");
     let of_server = reported.filter(is_plain).filter_map(|one| one.address.parse::<SocketAddr>().ok());
     let is_probed = |address: &SocketAddr| probes.iter().any(|probe| probe.address == *address);
-    let left: BTreeSet<SocketAddr> = of_corefile.chain(of_server).filter(|address| !is_probed(address)).collect();
+    let left: BTreeSet<SocketAddr> =
+        host::sorting::set(of_corefile.chain(of_server).filter(|address| !is_probed(address)));
     let first = left.first()?;
     Some(Unknown::new(match left.len() {
         1 => format!("doctor has not asked upstream {first}"),

@@ -249,7 +249,7 @@ fn sum(numbers: &[Value]) -> Option<Value> {
 }
 
 fn median(mut numbers: Vec<f64>) -> f64 {
-    numbers.sort_by(f64::total_cmp);
+    numbers.sort_unstable_by(f64::total_cmp);
     let middle = numbers.len() / 2;
     match (numbers.get(middle), middle.checked_sub(1).and_then(|before| numbers.get(before))) {
         (Some(one), Some(before)) if numbers.len().is_multiple_of(2) => f64::midpoint(*before, *one),

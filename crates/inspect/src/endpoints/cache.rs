@@ -24,7 +24,7 @@ pub(super) fn get(context: &Context, parameters: &Parameters) -> Result<Cached, 
         let found = cache.find(name.as_ref(), qtype, now);
         entries.extend(found.into_iter().map(|entry| shown(cache.block(), entry)));
     }
-    entries.sort_by(|one, other| (&one.qtype, &one.block).cmp(&(&other.qtype, &other.block)));
+    host::sorting::sort_by(&mut entries, |one, other| (&one.qtype, &one.block).cmp(&(&other.qtype, &other.block)));
     let truncated = entries.len() > ENTRIES_MAX;
     entries.truncate(ENTRIES_MAX);
     Ok(Cached { name: name.to_string(), caches: caches.len() as u64, entries, truncated })

@@ -85,13 +85,14 @@ fn of_upstream(code: ProblemCode, upstream: &Upstream, figures: &str) -> Problem
 
 /// Returns the problems of certificates. Two listeners may use the same files.
 pub(super) fn of_certificates(loaded: &Loaded) -> impl Iterator<Item = Problem> {
-    let texts: BTreeSet<String> = loaded.inspection.certificates.iter().filter_map(|one| one.problem()).collect();
+    let texts: BTreeSet<String> =
+        host::sorting::set(loaded.inspection.certificates.iter().filter_map(|one| one.problem()));
     texts.into_iter().map(|text| Problem::new(ProblemCode::CertificateEnds, text))
 }
 
 /// Returns the problems of zones that have no content or cannot be stored. A zone may be served by several blocks.
 pub(super) fn of_zones(loaded: &Loaded) -> impl Iterator<Item = Problem> {
-    let texts: BTreeSet<String> = loaded.inspection.zones.iter().filter_map(|one| one.problem()).collect();
+    let texts: BTreeSet<String> = host::sorting::set(loaded.inspection.zones.iter().filter_map(|one| one.problem()));
     texts.into_iter().map(|text| Problem::new(ProblemCode::NotReady, text))
 }
 

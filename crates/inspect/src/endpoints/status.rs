@@ -137,7 +137,9 @@ fn answers(context: &Context, before: &Totals, now: &Totals) -> Answers {
         })
         .filter(|code| code.answers > 0)
         .collect();
-    codes.sort_by(|one, other| other.answers.cmp(&one.answers).then_with(|| one.code.cmp(&other.code)));
+    host::sorting::sort_by(&mut codes, |one, other| {
+        other.answers.cmp(&one.answers).then_with(|| one.code.cmp(&other.code))
+    });
     let total: u64 = codes.iter().map(|code| code.answers).sum();
     let latency = now.latency.since(&before.latency);
     Answers {
@@ -228,7 +230,7 @@ fn refusals(address: &str, before: &Totals, now: &Totals) -> Vec<CodeCount> {
     let since = |labels, count: &u64| count - before.upstream_refusals.get(labels).unwrap_or(&0);
     let counted = own.map(|(labels, count)| CodeCount { code: labels[1].clone(), answers: since(labels, count) });
     let mut refusals: Vec<CodeCount> = counted.filter(|code| code.answers > 0).collect();
-    refusals.sort_by_key(|code| core::cmp::Reverse(code.answers));
+    host::sorting::sort_by_key(&mut refusals, |code| core::cmp::Reverse(code.answers));
     refusals
 }
 

@@ -73,7 +73,7 @@ pub(super) fn rules_by_address(name: &Name, rehearsed: &Rehearsed, view: &View<'
         let is_deep = served.is_none_or(|served| depth(&site.zone) >= depth(&served.zone));
         site.listener == *listener && is_deep && holds(&site.zone)
     });
-    let blocks: BTreeSet<usize> = sites.map(|site| site.block.0).collect();
+    let blocks: BTreeSet<usize> = host::sorting::set(sites.map(|site| site.block.0));
     let filtered = blocks.into_iter().filter(|at| {
         let filter = generation.blocks.get(*at).and_then(|block| block.filter.as_ref());
         filter.is_some_and(|filter| filter.reads_client)

@@ -24,7 +24,7 @@ impl Failures {
     pub(super) fn last(&self, number: usize, selects: impl Fn(&Record) -> bool) -> impl Iterator<Item = Record> {
         let newest_first = self.records.iter().rev().map(|words| Record::from_words(words));
         let mut selected: Vec<Record> = newest_first.filter(|record| selects(record)).take(number).collect();
-        selected.sort_by_key(|record| record.received);
+        host::sorting::sort_by_key(&mut selected, |record| record.received);
         selected.into_iter()
     }
 

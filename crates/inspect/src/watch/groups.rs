@@ -159,8 +159,8 @@ impl Groups {
             _ => plain(&counts, dimension),
         };
         match by {
-            By::Waste => groups.sort_by_key(|group| std::cmp::Reverse(group.wasted())),
-            _ => groups.sort_by_key(|group| std::cmp::Reverse(group.queries)),
+            By::Waste => host::sorting::sort_by_key(&mut groups, |group| std::cmp::Reverse(group.wasted())),
+            _ => host::sorting::sort_by_key(&mut groups, |group| std::cmp::Reverse(group.queries)),
         }
         let total = numbers(counts.queries, &counts.stats, counts.covered);
         Top {

@@ -250,7 +250,7 @@ impl Cluster {
             let metadata = &slice.metadata;
             metadata.label(SERVICE_NAME).map(|service| (metadata.namespace.clone(), service.to_owned()))
         };
-        let written: BTreeSet<Key> = self.slices.values().filter_map(of_service).collect();
+        let written: BTreeSet<Key> = host::sorting::set(self.slices.values().filter_map(of_service));
         let given = self.endpoints.iter().filter(|(key, _)| !written.contains(*key));
         let given = given.flat_map(|(key, given)| {
             // Copy the labels of the Service to its slices, so that a selector matches both or neither.

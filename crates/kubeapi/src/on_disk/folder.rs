@@ -106,7 +106,7 @@ impl Folder {
             let report = if report.reason == Some(UNREADABLE) { report.with_consequence(is_known) } else { report };
             (path, report)
         });
-        let unread = unread.collect();
+        let unread = host::sorting::map(unread);
         let mut reports = self.new_reports(unread);
         for (path, stamp) in scan.files {
             if self.files.get(&path).is_none_or(|file| file.stamp != stamp) {
@@ -137,7 +137,7 @@ impl Folder {
     /// Returns the reports that are new, and forgets those whose cause is gone.
     fn new_reports(&mut self, reports: BTreeMap<PathBuf, Report>) -> Vec<Report> {
         let reported = std::mem::take(&mut self.reported);
-        self.reported = reports.iter().map(|(path, report)| (path.clone(), report.text.clone())).collect();
+        self.reported = host::sorting::map(reports.iter().map(|(path, report)| (path.clone(), report.text.clone())));
         reports
             .into_iter()
             .filter(|(path, report)| reported.get(path) != Some(&report.text))
@@ -231,7 +231,7 @@ fn merged(path: &Path, parsed: Parsed, before: Vec<Manifest>, reports: &mut Vec<
     let Parsed { manifests, errors, warnings } = parsed;
     let mut kept = Vec::new();
     if !errors.shown.is_empty() {
-        let present: BTreeSet<_> = manifests.iter().map(identity).collect();
+        let present: BTreeSet<_> = host::sorting::set(manifests.iter().map(identity));
         kept = before.into_iter().filter(|manifest| !present.contains(&identity(manifest))).collect();
     }
     let consequence = if kept.is_empty() { "it is ignored" } else { "its last known state is still served" };

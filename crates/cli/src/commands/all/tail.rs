@@ -140,7 +140,7 @@ impl<'a> Tail<'a> {
 
     /// Prints the last lines of all replicas in their order.
     fn print_kept(&self, mut kept: Vec<(usize, Box<Line>)>) -> Result<(), ControlError> {
-        kept.sort_by(|(_, one), (_, other)| time(one).cmp(time(other)));
+        host::sorting::sort_by(&mut kept, |(_, one), (_, other)| time(one).cmp(time(other)));
         let first = kept.len().saturating_sub(self.own.last());
         for (at, line) in &kept[first..] {
             if !self.print(*at, line)? {

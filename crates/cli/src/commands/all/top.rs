@@ -28,7 +28,7 @@ fn text(own: &Options, answers: &[Answer<Top>]) -> String {
     out.push_str(&line(width, TITLE, &columns, &titles));
     let mut rows: Vec<(String, &Top, &Row)> =
         found().flat_map(|(replica, top)| top.rows.iter().map(move |row| (replica.clone(), top, row))).collect();
-    rows.sort_by_key(|(_, _, row)| core::cmp::Reverse(weight(own.by(), row)));
+    host::sorting::sort_by_key(&mut rows, |(_, _, row)| core::cmp::Reverse(weight(own.by(), row)));
     for (replica, top, row) in rows.iter().take(own.rows()) {
         out.push_str(&line(width, replica, &columns, &top.cells(row)));
     }

@@ -193,12 +193,12 @@ impl Screen {
         };
         let mut rows: Vec<&Row> = top.rows.iter().filter(has_text).collect();
         let wasted = |row: &Row| row.counts.queries.saturating_sub(row.counts.useful);
-        match self.order {
-            SortOrder::Server => {}
-            SortOrder::Nxdomain => rows.sort_by_key(|row| std::cmp::Reverse(row.counts.nxdomain)),
-            SortOrder::Servfail => rows.sort_by_key(|row| std::cmp::Reverse(row.counts.servfail)),
-            SortOrder::Waste => rows.sort_by_key(|row| std::cmp::Reverse(wasted(row))),
-        }
+        host::sorting::sort_by_key(&mut rows, |row| match self.order {
+            SortOrder::Server => std::cmp::Reverse(0),
+            SortOrder::Nxdomain => std::cmp::Reverse(row.counts.nxdomain),
+            SortOrder::Servfail => std::cmp::Reverse(row.counts.servfail),
+            SortOrder::Waste => std::cmp::Reverse(wasted(row)),
+        });
         rows
     }
 }

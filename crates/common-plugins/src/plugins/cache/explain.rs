@@ -33,7 +33,7 @@ impl Cache {
         };
         let mut found = Class::ALL.map(read);
         // A valid entry wins over an expired one.
-        found.sort_by_key(|found| found.as_ref().is_none_or(|(valid, _)| !valid));
+        host::sorting::sort_by_key(&mut found, |found| found.as_ref().is_none_or(|(valid, _)| !valid));
         found.into_iter().flatten().next().map(|(_, explanation)| explanation)
     }
 

@@ -79,7 +79,7 @@ impl Flow {
             node(name, own)
         });
         let mut names: Vec<String> = shares.iter().map(|share| share.plugin.clone()).collect();
-        names.sort();
+        host::sorting::sort_by(&mut names, Ord::cmp);
         names.dedup();
         let (plugins, plugin_places) =
             columns_of(&names, |name, _| node(name, shares.iter().filter(|share| share.plugin == name)));
@@ -93,7 +93,7 @@ impl Flow {
                 None => answered.push(ribbon),
             }
         }
-        answered.sort_by_key(|ribbon| (ribbon.from, ribbon.to));
+        host::sorting::sort_by_key(&mut answered, |ribbon| (ribbon.from, ribbon.to));
         let is_counted = status.answers.per_second.is_some();
         Flow {
             clients: clients(pods),
@@ -120,7 +120,7 @@ fn node<'a>(name: &str, shares: impl Iterator<Item = &'a Share>) -> Node {
 fn columns_of(names: &[String], node: impl Fn(&str, usize) -> Node) -> (Vec<Node>, Vec<usize>) {
     let nodes: Vec<Node> = names.iter().enumerate().map(|(at, name)| node(name, at)).collect();
     let mut order: Vec<usize> = (0..nodes.len()).collect();
-    order.sort_by(|one, other| rate_of(&nodes[*other]).total_cmp(&rate_of(&nodes[*one])));
+    host::sorting::sort_by(&mut order, |one, other| rate_of(&nodes[*other]).total_cmp(&rate_of(&nodes[*one])));
     let shown = if nodes.len() > NODES_MAX { NODES_MAX - 1 } else { nodes.len() };
     let mut places = vec![shown; nodes.len()];
     for (place, at) in order.iter().take(shown).enumerate() {

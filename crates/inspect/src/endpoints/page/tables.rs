@@ -24,7 +24,7 @@ const LINKED_MAX: usize = 255;
 /// Renders the upstreams, those with trouble first.
 pub(super) fn upstreams(status: &Status) -> Markup {
     let mut upstreams: Vec<&Upstream> = status.upstreams.iter().collect();
-    upstreams.sort_by_key(|upstream| upstream.rank());
+    host::sorting::sort_by_key(&mut upstreams, |upstream| upstream.rank());
     let more = upstreams.len().saturating_sub(UPSTREAMS_MAX);
     if upstreams.is_empty() {
         return html! { p.note { "None: no server block has " code { "forward" } "." } };

@@ -206,7 +206,7 @@ fn compare_section(part: Part, theirs: &[Comparable], ours: &[Comparable], rules
         records.iter().map(|record| (text(record, rules, without_serial), record.ttl)).collect()
     };
     let sorted = |mut texts: Vec<(String, u32)>| {
-        texts.sort();
+        texts.sort_unstable();
         texts
     };
     let same = |one: &[(String, u32)], other: &[(String, u32)]| {

@@ -64,7 +64,7 @@ impl Signed<'_> {
         if owner.name.as_ref() == self.zone.origin() {
             self.add_keys(&mut sets);
             self.set_serial(&mut sets);
-            sets.sort_by_key(|set| set.rtype != Type::SOA);
+            host::sorting::sort_by_key(&mut sets, |set| set.rtype != Type::SOA);
         }
         sets
     }

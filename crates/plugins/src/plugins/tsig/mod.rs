@@ -4,7 +4,7 @@ mod record;
 mod secrets;
 mod signer;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 
 use aws_lc_rs::hmac;
 use config::options::{Args, Manifest, Problem, Property, Usage};
@@ -144,7 +144,7 @@ fn warn_of_updates(config: &Config, keys: &[Name], setup: &mut Setup<'_>) {
         setup.warn("`require_opcode UPDATE` is missing: updates without a signature are refused one step later");
     }
     let unknown = keys.iter().map(Name::to_string).filter(|key| !config.secrets.contains_key(key));
-    for key in unknown.collect::<BTreeSet<_>>() {
+    for key in host::sorting::set(unknown) {
         setup.warn(format_args!("no secret for the key {key}, which *dynupdate* allows to change a zone"));
     }
 }

@@ -97,7 +97,7 @@ impl CorefileGenerator for NodeCacheGenerator {
     }
 
     fn named_hosts(&self, config_map: &ConfigMapSettings) -> BTreeSet<String> {
-        config_map.stub_domains.values().flatten().filter_map(NameServer::host).collect()
+        host::sorting::set(config_map.stub_domains.values().flatten().filter_map(NameServer::host))
     }
 
     fn resolver(&self, name: &str) -> Option<SocketAddr> {
