@@ -71,7 +71,7 @@ mod tests {
             expected.sort_by_key(|item| item.0);
             sort_by_key(&mut sorted, |item| item.0);
             assert_eq!(sorted, expected);
-            expected.sort_by(|one, other| other.0.cmp(&one.0));
+            expected.sort_by_key(|item| core::cmp::Reverse(item.0));
             sort_by(&mut descending, |one, other| other.0.cmp(&one.0));
             let keys = |list: &[(u32, usize)]| list.iter().map(|item| item.0).collect::<Vec<_>>();
             assert_eq!(keys(&descending), keys(&expected));

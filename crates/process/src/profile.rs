@@ -85,7 +85,7 @@ fn profile(samples: Samples) -> CpuProfile {
         build_id: module.build_id.clone(),
     };
     CpuProfile {
-        functions: host::sorting::map(functions),
+        functions: functions.collect(),
         modules: samples.modules.iter().map(module).collect(),
         lost: samples.lost,
         stacks: samples.stacks.into_iter().map(stack).collect(),
