@@ -16,16 +16,16 @@ use wire::{Rcode, Type};
 const OTHER_DESCRIPTORS: usize = 500;
 
 /// Connects from a loopback address.
-fn connect_from(source: Ipv4Addr, to: SocketAddr) -> Option<TcpStream> {
+fn connect_from(source: Ipv4Addr, to: SocketAddr, limit: Duration) -> Option<TcpStream> {
     let socket = Socket::new(Domain::IPV4, SocketType::STREAM, None).ok()?;
     socket.bind(&SocketAddr::from((source, 0)).into()).ok()?;
-    socket.connect_timeout(&to.into(), Duration::from_secs(1)).ok()?;
+    socket.connect_timeout(&to.into(), limit).ok()?;
     Some(socket.into())
 }
 
 /// Maximum number of connections that one holder reopens per millisecond. More would be a connection flood, a different
 /// attack.
-const RENEWED_PER_MILLISECOND: u32 = 4;
+const RENEWED_PER_MILLISECOND: u32 = 1;
 
 /// Connections that are held open until drop, and reopened when the server closes them.
 struct Holder {
@@ -58,7 +58,7 @@ impl Holder {
                         if counter.load(Ordering::Relaxed) >= count && renewed % RENEWED_PER_MILLISECOND == 0 {
                             std::thread::sleep(Duration::from_millis(1));
                         }
-                        *slot = connect_from(source, to).filter(|stream| {
+                        *slot = connect_from(source, to, LIMITS[0]).filter(|stream| {
                             counter.fetch_add(1, Ordering::Relaxed);
                             stream.set_nonblocking(true).is_ok() && (&*stream).write_all(first).is_ok()
                         });
@@ -91,27 +91,34 @@ fn is_open(stream: &mut TcpStream, sends: bool, again: &[u8]) -> bool {
     sent && read
 }
 
-/// Attempts of a client and of a probe. A busy machine delays some; a client that is locked out fails in each.
-const ATTEMPTS: usize = 10;
+/// Time limits of the attempts of a client and of a probe. The first are those of kubelet: a second, and three probes.
+/// A busy machine, on which the attack takes most of the time, needs the others. Each is shorter than the deadline of
+/// five seconds, after which a server that is locked up would answer too.
+const LIMITS: [Duration; 8] = {
+    const fn seconds(count: u64) -> Duration {
+        Duration::from_secs(count)
+    }
+    [seconds(1), seconds(1), seconds(1), seconds(2), seconds(4), seconds(4), seconds(4), seconds(4)]
+};
 
-/// Returns true if a client from this address gets an answer over TCP within a second, in one of its attempts.
+/// Returns true if a client from this address gets an answer over TCP in one of its attempts.
 fn is_served(source: Ipv4Addr, to: SocketAddr) -> bool {
-    (0..ATTEMPTS).any(|_| is_answered(source, to))
+    LIMITS.iter().any(|limit| is_answered(source, to, *limit))
 }
 
-fn is_answered(source: Ipv4Addr, to: SocketAddr) -> bool {
-    let Some(mut stream) = connect_from(source, to) else { return false };
+fn is_answered(source: Ipv4Addr, to: SocketAddr, limit: Duration) -> bool {
+    let Some(mut stream) = connect_from(source, to, limit) else { return false };
     let message = query(1, "www.example.org.", Type::A);
     let length = u16::try_from(message.len()).expect("a short query").to_be_bytes();
     let mut start = [0; 14];
-    stream.set_read_timeout(Some(Duration::from_secs(1))).is_ok()
+    stream.set_read_timeout(Some(limit)).is_ok()
         && stream.write_all(&[&length[..], &message].concat()).is_ok()
         && stream.read_exact(&mut start).is_ok()
         && start[2..4] == message[..2]
 }
 
 /// Waits until no other attack runs, and keeps others from starting. Each of them takes all cores and thousands of
-/// connections, and the probes of one must be answered within a second.
+/// connections, and the probes of one must be answered in time.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     // An attack that failed has ended too.
@@ -132,23 +139,23 @@ fn holdable(wanted: usize) -> usize {
 
 /// Probes a page until it is served in time, or returns the last failure.
 fn probe(source: Ipv4Addr, to: SocketAddr, path: &str) -> Result<(), String> {
-    let mut outcome = probe_once(source, to, path);
-    for _ in 1..ATTEMPTS {
-        outcome = outcome.or_else(|_| probe_once(source, to, path));
+    let mut outcome = Err("no attempt".to_owned());
+    for limit in LIMITS {
+        outcome = outcome.or_else(|_| probe_once(source, to, path, limit));
     }
     outcome
 }
 
-/// Probes a page like kubelet, with a limit of one second from the connect to the last byte.
-fn probe_once(source: Ipv4Addr, to: SocketAddr, path: &str) -> Result<(), String> {
+/// Probes a page like kubelet, with a limit from the connect to the last byte.
+fn probe_once(source: Ipv4Addr, to: SocketAddr, path: &str, limit: Duration) -> Result<(), String> {
     let start = Instant::now();
-    let mut stream = connect_from(source, to).ok_or("no connection in a second")?;
-    stream.set_read_timeout(Some(Duration::from_secs(1))).map_err(|error| error.to_string())?;
+    let mut stream = connect_from(source, to, limit).ok_or("no connection in time")?;
+    stream.set_read_timeout(Some(limit)).map_err(|error| error.to_string())?;
     write!(stream, "GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").map_err(|error| error.to_string())?;
     let mut text = String::new();
     stream.read_to_string(&mut text).map_err(|error| format!("{error} after {:?}", start.elapsed()))?;
     let taken = start.elapsed();
-    if text.starts_with("HTTP/1.1 200") && taken < Duration::from_secs(1) {
+    if text.starts_with("HTTP/1.1 200") && taken < limit {
         return Ok(());
     }
     Err(format!("after {taken:?}: {text}"))
@@ -249,7 +256,7 @@ fn unfinished_queries_do_not_exhaust_memory() {
     let held: Vec<_> = (0..holdable(4000))
         .filter_map(|number| {
             let source = Ipv4Addr::new(127, 0, 0, 2 + u8::try_from(number % 8).expect("less than 8"));
-            let mut stream = connect_from(source, streams)?;
+            let mut stream = connect_from(source, streams, LIMITS[0])?;
             stream.set_nonblocking(true).ok()?;
             // Bytes that the server does not read stay in kernel buffers and do not count.
             let _ = stream.write(&unfinished);
