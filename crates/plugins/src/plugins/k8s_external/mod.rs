@@ -101,7 +101,8 @@ impl Plugin for External {
         let found = if query.qtype == Type::ANY {
             let find = |query: &Query| {
                 let found = self.find(is_reverse, query, response, worker);
-                let is_empty = matches!((&found, NameLookup::of_message(response)), (LookupResult::Name, NameLookup::NoData));
+                let is_empty =
+                    matches!((&found, NameLookup::of_message(response)), (LookupResult::Name, NameLookup::NoData));
                 (!is_empty).then_some(found)
             };
             first_of_any(query, find).unwrap_or(LookupResult::Name)
