@@ -408,14 +408,45 @@ fn kubectl_reads_raw_lists() {
         return;
     }
     let relay = Relay::start();
-    let (ca, server) = (relay.folder.path().join("ca.pem"), format!("https://{}", relay.address));
-    let mut command = Command::new("kubectl");
-    command.args(["--kubeconfig=/dev/null", "--server", &server, "--token", &relay.token(), "--certificate-authority"]);
-    let output = command.arg(ca).args(["get", "--raw", "/api/v1/namespaces/shop/services"]).output().unwrap();
+    let output = kubectl(&relay, &["get", "--raw", "/api/v1/namespaces/shop/services"]).output().unwrap();
     let list: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| {
         panic!("{}", String::from_utf8_lossy(&output.stderr));
     });
     assert_eq!(list["items"][0]["metadata"]["name"], "web");
+}
+
+#[test]
+fn kubectl_lists_and_watches_resources_that_it_discovers() {
+    if !are_in_path(&["kubectl"]) {
+        return;
+    }
+    let relay = Relay::start();
+    for (words, expected) in [
+        ("get svc --all-namespaces -o name", "service/web"),
+        ("get endpointslices -n shop -o name", "endpointslice.discovery.k8s.io/web-1"),
+        ("get namespaces -o name", "namespace/shop"),
+    ] {
+        let output = kubectl(&relay, &words.split(' ').collect::<Vec<_>>()).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(text.lines().any(|line| line == expected), "{words}: {text} {output:?}");
+    }
+    let mut watch = kubectl(&relay, &["get", "services", "-n", "shop", "-w", "-o", "name"]).spawn().unwrap();
+    let mut lines = BufReader::new(watch.stdout.take().unwrap()).lines().map_while(Result::ok);
+    assert_eq!(lines.next().as_deref(), Some("service/web"));
+    relay.api.put(service("shop", "new", "10.96.0.12"));
+    assert_eq!(lines.next().as_deref(), Some("service/new"));
+    let _ = watch.kill();
+    let _ = watch.wait();
+}
+
+/// Returns kubectl with the address, the authority and a token of a relay.
+fn kubectl(relay: &Relay, words: &[&str]) -> Command {
+    let (ca, server) = (relay.folder.path().join("ca.pem"), format!("https://{}", relay.address));
+    let mut command = Command::new("kubectl");
+    command.args(["--kubeconfig=/dev/null", "--server", &server, "--token", &relay.token()]);
+    command.arg("--cache-dir").arg(relay.folder.path().join("cache")).arg("--certificate-authority").arg(ca);
+    command.args(words).stdout(Stdio::piped());
+    command
 }
 
 #[test]
