@@ -120,7 +120,7 @@ impl Server {
         let answered = match admitted {
             Err(refusal) => Err(refusal),
             Ok(()) if head.method != Method::GET => Err(Refusal::Method),
-            Ok(()) => match self.discover(head.uri.path()) {
+            Ok(()) => match self.document(head.uri.path()) {
                 Some(document) => Ok(document),
                 None => match Request::parse(head.uri.path(), head.uri.query().unwrap_or_default(), headers) {
                     Err(refusal) => Err(refusal),
@@ -134,11 +134,13 @@ impl Server {
         })
     }
 
-    /// Responds to a request for a document of API discovery. It is in JSON, which all clients accept.
-    fn discover(&self, path: &str) -> Option<Response<AnswerBody>> {
-        let document = relay::discovery(path, &self.hub.relay.borrow().kinds())?;
+    /// Responds to a request for a document of API discovery or of the issuer of tokens. It is in JSON, which all clients
+    /// accept.
+    fn document(&self, path: &str) -> Option<Response<AnswerBody>> {
+        let discovery = || Some(("application/json", relay::discovery(path, &self.hub.relay.borrow().kinds())?));
+        let (content_type, document) = self.checker.document(path).or_else(discovery)?;
         let mut response = Response::new(AnswerBody::Short(Full::new(document.into())));
-        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
         Some(response)
     }
 
