@@ -15,12 +15,12 @@ use super::report::Report;
 use super::rollouts::patch;
 use crate::cluster::components::AUDIT_LOG;
 use crate::cluster::inside::wait_until;
-use crate::cluster::steps::output_of;
 use crate::cluster::programs;
+use crate::cluster::steps::output_of;
 use xtask::{Failed, read_bytes};
 
-/// Label of the pods of the relays.
-const RELAYS: &str = "app.kubernetes.io/component=relay";
+/// Label of the pods of the relays of the chart.
+const RELAYS: &str = "app.kubernetes.io/name=coredns-relay";
 /// Release of the server on every node.
 const RELEASE: &str = "portolan";
 const DAEMON_SET: &str = "daemonset/portolan-coredns-every-node";
@@ -97,9 +97,7 @@ fn certify(bed: &Bed<'_>) -> Result<(), Failed> {
         ["relay.crt", "relay.key", "ca.crt"].map(|name| bed.inside.home.text(&format!("{FOLDER}/{name}")));
     let secret = format!("create secret tls portolan-relay --cert={certificate} --key={key}");
     bed.inside.kubectl(&format!("-n kube-system {secret}"))?;
-    bed.inside
-        .kubectl(&format!("-n kube-system create configmap portolan-relay-ca --from-file={authority}"))
-        .map(drop)
+    bed.inside.kubectl(&format!("-n kube-system create configmap portolan-relay-ca --from-file={authority}")).map(drop)
 }
 
 fn round(bed: &Bed<'_>, report: &mut Report) -> Result<(), Failed> {
