@@ -15,6 +15,7 @@ use super::report::Report;
 use super::rollouts::patch;
 use crate::cluster::components::AUDIT_LOG;
 use crate::cluster::inside::wait_until;
+use crate::cluster::network::DNS;
 use crate::cluster::programs;
 use crate::cluster::steps::output_of;
 use xtask::{Failed, read_bytes};
@@ -31,6 +32,8 @@ const FOLDER: &str = "relay";
 const OBSERVED: Duration = Duration::from_secs(10);
 /// Limit for nodes that change between relays and API server: 30 s, a pause of up to 60 s, and the work.
 const CHANGED: Duration = Duration::from_secs(120);
+/// Service that is created while there is no relay.
+const CREATED: &str = "created-without-relays";
 /// Watches of a node.
 const WATCHES: &str = "3";
 
@@ -114,7 +117,9 @@ fn round(bed: &Bed<'_>, report: &mut Report) -> Result<(), Failed> {
         let begin = Instant::now();
         scale(bed, 0)?;
         wait_for_source(bed, "server")?;
-        times.push(("all nodes watched the API server after", begin.elapsed()));
+        times.push(("all nodes asked the API server after", begin.elapsed()));
+        create_and_resolve(bed)?;
+        times.push(("a new Service was answered on all nodes after", begin.elapsed()));
         let begin = Instant::now();
         scale(bed, 3)?;
         bed.rollout(DEPLOYMENT)?;
@@ -126,6 +131,18 @@ fn round(bed: &Bed<'_>, report: &mut Report) -> Result<(), Failed> {
     let times = times.iter().map(|(what, time)| format!("{what} {:.1} s", time.as_secs_f64()));
     report.note(format!("no relay: {}", times.collect::<Vec<_>>().join(", ")));
     Ok(())
+}
+
+/// Creates a Service, waits until all nodes answer its name, and deletes it.
+fn create_and_resolve(bed: &Bed<'_>) -> Result<(), Failed> {
+    bed.inside.kubectl(&format!("-n default create service clusterip {CREATED} --tcp=80:80"))?;
+    let name = format!("{CREATED}.default.svc.cluster.local");
+    for node in bed.nodes {
+        wait_until("answers for the new Service", CHANGED, || {
+            bed.inside.on(*node).output("busybox", &["nslookup", "-type=a", &name, DNS]).map(drop)
+        })?;
+    }
+    bed.inside.kubectl(&format!("-n default delete service {CREATED}")).map(drop)
 }
 
 /// Measures a change under load, and notes who has listed and watched at the API server meanwhile.
