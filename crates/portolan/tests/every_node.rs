@@ -234,7 +234,7 @@ fn the_service_stays_when_the_deployment_goes() {
     assert_eq!(objects.iter().filter(|object| object["kind"] == "ConfigMap").count(), 1);
 }
 
-/// Files of the relays are at the same place whatever installs the pods, and the Corefile of the documentation names them.
+/// Files of the relays are at the same place whatever installs the pods, and the documentation names them.
 #[test]
 fn chart_and_component_have_the_files_of_relays() {
     let component = packages::read(&packages::kustomize().join("tests/relays.yaml"));

@@ -102,8 +102,8 @@ impl Checker {
         !self.keys.borrow().is_empty() && !self.rules.borrow().issuer.is_empty()
     }
 
-    /// Returns the media type and the text of a document of the issuer, if the path is one: a relay behind this one reads
-    /// them here.
+    /// Returns the media type and the text of a document of the issuer, if the path is one. A relay behind this
+    /// one reads them here.
     pub(super) fn document(&self, path: &str) -> Option<(&'static str, String)> {
         match path {
             KEYS => Some((KEY_SET, self.published.borrow().to_string())),

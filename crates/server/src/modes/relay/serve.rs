@@ -134,8 +134,8 @@ impl Server {
         })
     }
 
-    /// Responds to a request for a document of API discovery or of the issuer of tokens. It is in JSON, which all clients
-    /// accept.
+    /// Responds to a request for a document of API discovery or of the issuer of tokens. It is in JSON, which all
+    /// clients accept.
     fn document(&self, path: &str) -> Option<Response<AnswerBody>> {
         let discovery = || Some(("application/json", relay::discovery(path, &self.hub.relay.borrow().kinds())?));
         let (content_type, document) = self.checker.document(path).or_else(discovery)?;
