@@ -234,6 +234,28 @@ fn the_service_stays_when_the_deployment_goes() {
     assert_eq!(objects.iter().filter(|object| object["kind"] == "ConfigMap").count(), 1);
 }
 
+/// Files of the relays are at the same place whatever installs the pods, and the documentation names them.
+#[test]
+fn chart_and_component_have_the_files_of_relays() {
+    let component = packages::read(&packages::kustomize().join("tests/relays.yaml"));
+    let named = |list: &Value, name: &str| {
+        list.as_array().unwrap().iter().find(|entry| entry["name"] == name).cloned().unwrap_or(Value::Null)
+    };
+    let [of_chart, of_component] = [golden("relays"), component].map(|objects| {
+        let pod = find(&objects, "DaemonSet").unwrap()["spec"]["template"]["spec"].clone();
+        let mounts = &pod["containers"][0]["volumeMounts"];
+        let mounts = ["relay-authority", "relay-token"].map(|name| named(mounts, name));
+        (mounts, named(&pod["volumes"], "relay-token"))
+    });
+    assert_eq!(of_chart, of_component);
+    assert!(of_chart.1["projected"].is_object());
+    let page = std::fs::read_to_string(packages::repository().join("docs/every-node.md")).unwrap();
+    for (mount, file) in of_chart.0.iter().zip(["ca.crt", "token"]) {
+        let path = format!("{}/{file}", mount["mountPath"].as_str().unwrap());
+        assert!(page.contains(&path), "{path}");
+    }
+}
+
 /// The patch for the Service of kubeadm.
 #[test]
 fn the_patch_of_the_service_has_one_field() {

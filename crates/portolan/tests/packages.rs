@@ -11,13 +11,14 @@ use crate::support::packages::{self, chart, kustomize, parse};
 use serde_json::{Value, json};
 
 /// Kustomizations and their golden manifests.
-const OVERLAYS: [(&str, &str); 6] = [
+const OVERLAYS: [(&str, &str); 7] = [
     ("overlays/every-node", "every-node"),
     ("overlays/front", "front"),
     ("overlays/node", "node"),
     ("overlays/own", "own"),
     ("overlays/swap", "swap"),
     ("tests/components", "components"),
+    ("tests/relays", "relays"),
 ];
 /// Release name of the golden manifests.
 pub(crate) const RELEASE: &str = "coredns";

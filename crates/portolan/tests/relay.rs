@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -84,6 +85,20 @@ impl Relay {
         self.issuer.token("portolan-relay", 600)
     }
 
+    /// Writes a kubeconfig with the URL of this relay, its authority and a token, and returns its path.
+    fn kubeconfig(&self) -> PathBuf {
+        let (ca, token) = (self.folder.path().join("ca.pem"), self.folder.write("token", &self.token()));
+        let config = json!({
+            "apiVersion": "v1", "kind": "Config", "current-context": "relay",
+            "clusters": [{ "name": "relay", "cluster": {
+                "server": format!("https://{}", self.address), "certificate-authority": ca,
+            } }],
+            "users": [{ "name": "node", "user": { "tokenFile": token } }],
+            "contexts": [{ "name": "relay", "context": { "cluster": "relay", "user": "node" } }],
+        });
+        self.folder.write("kubeconfig", &config.to_string())
+    }
+
     /// Returns curl for a path, with the CA and this token.
     fn curl(&self, token: &str, path: &str, arguments: &[&str]) -> Command {
         let mut command = Command::new("curl");
@@ -111,10 +126,16 @@ impl Relay {
 
 /// Starts a relay with the certificate of a folder. Returns it with the addresses of its pages and for subscribers.
 fn start(api: &FakeApi, folder: &Folder) -> (Server, SocketAddr, SocketAddr) {
+    start_from(["--api-server".into(), api.url().into()], folder, "keys.json")
+}
+
+/// Starts a relay with the options that name its API server.
+fn start_from(source: [OsString; 2], folder: &Folder, keys: &str) -> (Server, SocketAddr, SocketAddr) {
     let file = |name: &str| folder.path().join(name).into_os_string();
-    let mut words: Vec<OsString> = vec!["relay".into(), "--api-server".into(), api.url().into()];
+    let mut words: Vec<OsString> = vec!["relay".into()];
+    words.extend(source);
     for (option, value) in
-        [("--certificate", file("cert.pem")), ("--key", file("key.pem")), ("--keys-file", file("keys.json"))]
+        [("--certificate", file("cert.pem")), ("--key", file("key.pem")), ("--keys-file", file(keys))]
     {
         words.extend([option.into(), value]);
     }
@@ -173,16 +194,7 @@ impl Drop for Watch {
 #[test]
 fn a_server_reads_the_cluster_from_a_relay() {
     let mut relay = Relay::start();
-    let (ca, token) = (relay.folder.path().join("ca.pem"), relay.folder.write("token", &relay.token()));
-    let config = json!({
-        "apiVersion": "v1", "kind": "Config", "current-context": "relay",
-        "clusters": [{ "name": "relay", "cluster": {
-            "server": format!("https://{}", relay.address), "certificate-authority": ca,
-        } }],
-        "users": [{ "name": "node", "user": { "tokenFile": token } }],
-        "contexts": [{ "name": "relay", "context": { "cluster": "relay", "user": "node" } }],
-    });
-    let kubeconfig = relay.folder.write("kubeconfig", &config.to_string());
+    let kubeconfig = relay.kubeconfig();
     let corefile = format!(
         "dns://.:0 {{\n bind 127.0.0.1\n kubernetes cluster.local {{\n  kubeconfig {}\n ttl 0\n }}\n}}\n",
         kubeconfig.display()
@@ -210,6 +222,29 @@ fn a_server_reads_the_cluster_from_a_relay() {
     relay.server.signal("TERM");
     assert_eq!(relay.server.wait(), Some(0));
     assert_eq!(address(WEB), Some(Ipv4Addr::new(10, 96, 0, 11).into()));
+}
+
+#[test]
+fn a_relay_follows_another_one() {
+    if !are_in_path(&["curl"]) {
+        return;
+    }
+    let mut relay = Relay::start();
+    let kubeconfig = relay.kubeconfig();
+    let (server, pages, address) =
+        start_from(["--kubeconfig".into(), kubeconfig.into_os_string()], &relay.folder, "keys-of-second.json");
+    wait_until("it is ready", || page(pages, "/ready").is_some_and(|(status, _)| status == 200));
+    // The requests of the other functions go to the second one now.
+    let first = std::mem::replace(&mut relay.server, server);
+    (relay.address, relay.pages) = (address, pages);
+    let (status, list) = relay.get(&relay.token(), "/api/v1/services", &[]);
+    assert_eq!((status, &list["items"][0]["metadata"]["name"]), (200, &json!("web")));
+    let version = list["metadata"]["resourceVersion"].as_str().unwrap();
+    let watch = Watch::start(&relay, &format!("/api/v1/services?watch=1&resourceVersion={version}"), &[]);
+    let version = relay.api.put(service("shop", "new", "10.96.0.12"));
+    assert_eq!(watch.next(), Some(("ADDED".to_owned(), "new".to_owned(), version)));
+    drop(first);
+    assert_eq!(relay.get(&relay.token(), "/api/v1/services?resourceVersion=0", &[]).0, 200, "without the first one");
 }
 
 #[test]
@@ -408,14 +443,45 @@ fn kubectl_reads_raw_lists() {
         return;
     }
     let relay = Relay::start();
-    let (ca, server) = (relay.folder.path().join("ca.pem"), format!("https://{}", relay.address));
-    let mut command = Command::new("kubectl");
-    command.args(["--kubeconfig=/dev/null", "--server", &server, "--token", &relay.token(), "--certificate-authority"]);
-    let output = command.arg(ca).args(["get", "--raw", "/api/v1/namespaces/shop/services"]).output().unwrap();
+    let output = kubectl(&relay, &["get", "--raw", "/api/v1/namespaces/shop/services"]).output().unwrap();
     let list: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| {
         panic!("{}", String::from_utf8_lossy(&output.stderr));
     });
     assert_eq!(list["items"][0]["metadata"]["name"], "web");
+}
+
+#[test]
+fn kubectl_lists_and_watches_resources_that_it_discovers() {
+    if !are_in_path(&["kubectl"]) {
+        return;
+    }
+    let relay = Relay::start();
+    for (words, expected) in [
+        ("get svc --all-namespaces -o name", "service/web"),
+        ("get endpointslices -n shop -o name", "endpointslice.discovery.k8s.io/web-1"),
+        ("get namespaces -o name", "namespace/shop"),
+    ] {
+        let output = kubectl(&relay, &words.split(' ').collect::<Vec<_>>()).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(text.lines().any(|line| line == expected), "{words}: {text} {output:?}");
+    }
+    let mut watch = kubectl(&relay, &["get", "services", "-n", "shop", "-w", "-o", "name"]).spawn().unwrap();
+    let mut lines = BufReader::new(watch.stdout.take().unwrap()).lines().map_while(Result::ok);
+    assert_eq!(lines.next().as_deref(), Some("service/web"));
+    relay.api.put(service("shop", "new", "10.96.0.12"));
+    assert_eq!(lines.next().as_deref(), Some("service/new"));
+    let _ = watch.kill();
+    let _ = watch.wait();
+}
+
+/// Returns kubectl with the address, the authority and a token of a relay.
+fn kubectl(relay: &Relay, words: &[&str]) -> Command {
+    let (ca, server) = (relay.folder.path().join("ca.pem"), format!("https://{}", relay.address));
+    let mut command = Command::new("kubectl");
+    command.args(["--kubeconfig=/dev/null", "--server", &server, "--token", &relay.token()]);
+    command.arg("--cache-dir").arg(relay.folder.path().join("cache")).arg("--certificate-authority").arg(ca);
+    command.args(words).stdout(Stdio::piped());
+    command
 }
 
 #[test]

@@ -23,6 +23,7 @@
 
 mod collection;
 mod cursor;
+mod discovery;
 mod encode;
 mod gzip;
 mod history;
@@ -45,6 +46,7 @@ pub use collection::{
     BOOKMARK_INTERVAL, FRESH, GATHER, GATHER_MAX, GATHER_PER_SUBSCRIBER, LIST_SHARED, LISTS_KEPT_MAX, News,
 };
 pub use cursor::{BEHIND_MAX, Cursor, INITIAL_MAX, Next};
+pub use discovery::discovery;
 pub use encode::{Encoding, EventType, Form};
 pub use history::{HISTORY_AGE_MAX, HISTORY_BYTES_MAX};
 pub use object::{Key, ObjectError, Stored};

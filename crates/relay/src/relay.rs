@@ -125,6 +125,12 @@ impl Relay {
         !self.is_closing && self.collections.iter().all(|of| of.is_listed)
     }
 
+    /// Returns the kinds that this relay follows.
+    #[must_use]
+    pub fn kinds(&self) -> Vec<Kind> {
+        self.collections.iter().map(|of| of.kind).collect()
+    }
+
     /// Returns the known version of a kind.
     #[must_use]
     pub fn version(&self, kind: Kind) -> u64 {

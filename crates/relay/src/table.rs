@@ -66,6 +66,17 @@ impl Kind {
         format!("/{root}/{}/{}", self.api_version(), self.resource())
     }
 
+    /// Returns the abbreviations that people type, as the API server names them.
+    pub(crate) const fn short_names(self) -> &'static [&'static str] {
+        match self {
+            Kind::Namespace => &["ns"],
+            Kind::Service => &["svc"],
+            Kind::EndpointSlice => &[],
+            Kind::Pod => &["po"],
+            Kind::Node => &["no"],
+        }
+    }
+
     /// Returns true if objects of this kind are in a namespace.
     #[must_use]
     pub const fn is_namespaced(self) -> bool {

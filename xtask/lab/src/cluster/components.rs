@@ -81,6 +81,8 @@ fn outside(home: &Home) -> Component {
     component
 }
 
+/// Log of the lists and watches of servers in the cluster, a JSON object per line.
+pub(crate) const AUDIT_LOG: &str = "log/audit.log";
 /// Binary of Portolan that runs outside of containers.
 pub(crate) const PORTOLAN: &str = "bin/portolan";
 
@@ -103,6 +105,8 @@ fn api_server(home: &Home, can_stream_lists: bool) -> Component {
         format!("--tls-private-key-file={}", home.text(keys::API_KEY)),
         format!("--client-ca-file={}", home.text(keys::AUTHORITY)),
         format!("--cert-dir={}", home.text("certificates/api")),
+        format!("--audit-policy-file={}", home.text(files::AUDIT)),
+        format!("--audit-log-path={}", home.text(AUDIT_LOG)),
     ];
     Component::new("kube-apiserver", "kube-apiserver", arguments)
 }

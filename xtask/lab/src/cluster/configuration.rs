@@ -12,6 +12,8 @@ pub(crate) const KUBELET_KUBECONFIG: &str = "kubelet.kubeconfig";
 pub(crate) const KUBELET: &str = "kubelet.json";
 pub(crate) const PROXY: &str = "proxy.json";
 pub(crate) const CONTAINERD: &str = "containerd.toml";
+/// Policy of the API server's audit log.
+pub(crate) const AUDIT: &str = "audit.json";
 /// Corefile of the name server outside.
 pub(crate) const OUTSIDE: &str = "outside/Corefile";
 /// Resolver configuration of the node.
@@ -24,6 +26,7 @@ pub(crate) fn write(home: &Home, tokens: &Tokens) -> Result<(), Failed> {
     let cni = programs::cni_folder().map_or_else(String::new, |folder| folder.display().to_string());
     home.write(RESOLV_CONF, format!("nameserver {}\nsearch lab.internal\n", network::OUTSIDE_V4))?;
     home.write(OUTSIDE, OUTSIDE_COREFILE)?;
+    home.write(AUDIT, audit().to_string())?;
     for (node, token) in [network::FIRST, network::SECOND].into_iter().zip(&tokens.kubelets) {
         home.write(&node.file(KUBECONFIG), kubeconfig(home, &tokens.administrator, node))?;
         home.write(&node.file(KUBELET_KUBECONFIG), kubeconfig(home, token, node))?;
@@ -88,6 +91,19 @@ fn proxy(home: &Home, node: Node) -> Value {
         "mode": "iptables",
         // These limits belong to the kernel of the machine, so kube-proxy must not set them.
         "conntrack": { "maxPerCore": 0, "min": 0, "tcpEstablishedTimeout": "0s", "tcpCloseWaitTimeout": "0s" },
+    })
+}
+
+/// Records each list and watch of an account in kube-system once, with its URL: which server has asked for how much.
+fn audit() -> Value {
+    json!({
+        "apiVersion": "audit.k8s.io/v1",
+        "kind": "Policy",
+        "omitStages": ["RequestReceived", "Panic"],
+        "rules": [
+            { "level": "Metadata", "userGroups": ["system:serviceaccounts:kube-system"], "verbs": ["list", "watch"] },
+            { "level": "None" },
+        ],
     })
 }
 

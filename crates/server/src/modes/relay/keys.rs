@@ -10,7 +10,7 @@ use cluster::Source;
 use host::Clock;
 use kubeapi::{ReadError, Reader, SetupError};
 use relay::token::{Keys, KeysError, Rules, TokenError};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, timeout};
 use transport::MonotonicClock;
@@ -23,6 +23,8 @@ const KEYS: &str = "/openid/v1/jwks";
 const ISSUER: &str = "/.well-known/openid-configuration";
 /// Media type of the keys. API servers send them as no other.
 const KEY_SET: &str = "application/jwk-set+json";
+/// Media type of the other document.
+const JSON: &str = "application/json";
 /// Maximum size of each in bytes.
 const DOCUMENT_MAX: usize = 1 << 20;
 /// Interval between two requests for the keys. The API server keeps old keys for much longer than tokens are valid.
@@ -60,6 +62,8 @@ enum FetchError {
 /// Check of tokens against the keys of their issuer, which are fetched again when a token names another key.
 pub(super) struct Checker {
     keys: RefCell<Keys>,
+    /// Keys as they were published, for relays behind this one.
+    published: RefCell<Value>,
     rules: RefCell<Rules>,
     /// True if the command line names the issuer.
     is_issuer_fixed: bool,
@@ -76,6 +80,7 @@ impl Checker {
     pub(super) fn new(rules: Rules, file: Option<PathBuf>, source: Source) -> Rc<Checker> {
         let checker = Checker {
             keys: RefCell::default(),
+            published: RefCell::default(),
             is_issuer_fixed: !rules.issuer.is_empty(),
             rules: RefCell::new(rules),
             file,
@@ -95,6 +100,16 @@ impl Checker {
     /// Returns true if tokens can be checked.
     pub(super) fn is_ready(&self) -> bool {
         !self.keys.borrow().is_empty() && !self.rules.borrow().issuer.is_empty()
+    }
+
+    /// Returns the media type and the text of a document of the issuer, if the path is one. A relay behind this
+    /// one reads them here.
+    pub(super) fn document(&self, path: &str) -> Option<(&'static str, String)> {
+        match path {
+            KEYS => Some((KEY_SET, self.published.borrow().to_string())),
+            ISSUER => Some((JSON, json!({ "issuer": self.rules.borrow().issuer }).to_string())),
+            _ => None,
+        }
     }
 
     /// Checks a token. A key that is not known may be a new one, which is fetched.
@@ -168,6 +183,7 @@ impl Checker {
         if !self.is_issuer_fixed {
             issuer.clone_into(&mut self.rules.borrow_mut().issuer);
         }
+        *self.published.borrow_mut() = json!({ "keys": document["keys"] });
         *self.keys.borrow_mut() = keys;
         Ok(())
     }

@@ -120,15 +120,28 @@ impl Server {
         let answered = match admitted {
             Err(refusal) => Err(refusal),
             Ok(()) if head.method != Method::GET => Err(Refusal::Method),
-            Ok(()) => match Request::parse(head.uri.path(), head.uri.query().unwrap_or_default(), headers) {
-                Err(refusal) => Err(refusal),
-                Ok(request) => self.respond(&request, &peer).await,
+            Ok(()) => match self.document(head.uri.path()) {
+                Some(document) => Ok(document),
+                None => match Request::parse(head.uri.path(), head.uri.query().unwrap_or_default(), headers) {
+                    Err(refusal) => Err(refusal),
+                    Ok(request) => self.respond(&request, &peer).await,
+                },
             },
         };
         answered.unwrap_or_else(|refusal| {
             self.hub.meter.refused(&refusal);
             refused(&refusal, encoding)
         })
+    }
+
+    /// Responds to a request for a document of API discovery or of the issuer of tokens. It is in JSON, which all
+    /// clients accept.
+    fn document(&self, path: &str) -> Option<Response<AnswerBody>> {
+        let discovery = || Some(("application/json", relay::discovery(path, &self.hub.relay.borrow().kinds())?));
+        let (content_type, document) = self.checker.document(path).or_else(discovery)?;
+        let mut response = Response::new(AnswerBody::Short(Full::new(document.into())));
+        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+        Some(response)
     }
 
     /// Checks the token of a request.

@@ -106,7 +106,7 @@ pub(crate) fn wait_until_settled(bed: &Bed<'_>) -> Result<(), Failed> {
     wait_for_pods(bed, LABEL, bed.nodes.len())
 }
 
-fn wait_for_pods(bed: &Bed<'_>, label: &str, expected: usize) -> Result<(), Failed> {
+pub(crate) fn wait_for_pods(bed: &Bed<'_>, label: &str, expected: usize) -> Result<(), Failed> {
     wait_until("the end of other pods", LIMIT, || {
         let count = bed.pods(label)?.len();
         if count == expected { Ok(()) } else { Err(format!("{count} pods")) }

@@ -11,6 +11,7 @@ mod load;
 mod node_cache;
 mod node_faults;
 mod programs;
+mod relays;
 mod report;
 mod rollouts;
 mod traffic;
@@ -28,7 +29,7 @@ use xtask::{Failed, results};
 /// Trial: its name, what it does, and its function.
 struct Trial(&'static str, &'static str, fn(&Bed<'_>, usize, &mut Report) -> Result<(), Failed>);
 
-const TRIALS: [Trial; 13] = [
+const TRIALS: [Trial; 14] = [
     Trial("conformance", "the specification, checked from a pod", programs::conformance),
     Trial("e2e", "Kubernetes' own end-to-end specs of DNS", programs::e2e),
     Trial("swap", "another image in the Deployment, and back", rollouts::swap),
@@ -41,6 +42,7 @@ const TRIALS: [Trial; 13] = [
     Trial("migration", "to the server on every node and back, with two nodes", every_node::migration),
     Trial("update", "rolling updates of the server on every node, with two nodes", every_node::update),
     Trial("ends", "the server of a node ends in several ways, with two nodes", node_faults::ends),
+    Trial("relays", "relays in front of the server on every node, with two nodes", relays::run),
     Trial("cut", "the network of a node is away for 150 s times the rounds, with two nodes", node_faults::cut),
 ];
 
