@@ -233,7 +233,8 @@ impl Records {
             // KDNS does not name the servers.
             (answer.required, answer.is_some, answer.is_open) = (Vec::new(), true, true);
         }
-        branches.extend(self.permit_more(&name, question.qtype, &mut answer));
+        let last = last_name(&name, question.qtype, &answer);
+        branches.extend(self.permit_more(&last, question.qtype, &mut answer));
         branches.sort_unstable();
         branches.dedup();
         (answer, branches)
@@ -271,6 +272,22 @@ impl Endpoint {
     fn hostname(&self) -> String {
         self.hostname.map_or_else(|| dashed(self.address), str::to_owned)
     }
+}
+
+/// Returns the name whose records answer a question: the end of the chain of aliases, which RFC 1034 §4.3.2 step 3a
+/// looks up as QNAME. A question for CNAME follows none.
+fn last_name(name: &str, qtype: Type, answer: &Answer) -> String {
+    let aliases = answer.required.iter().filter(|_| qtype != Type::Cname);
+    let mut last = name;
+    // A chain has at most one alias for each record of the answer. So does the search in a loop.
+    for _ in &answer.required {
+        let alias = aliases.clone().find_map(|record| match &record.data {
+            Data::Cname(target) if record.owner == last => Some(target.as_str()),
+            _ => None,
+        });
+        last = alias.unwrap_or(last);
+    }
+    last.to_owned()
 }
 
 /// Returns an address as a label: with dashes for dots and colons.

@@ -16,6 +16,12 @@ fn elsewhere(last: Name, query: &Query) -> LookupResult {
     LookupResult::Elsewhere(Verdict::Subquery(Box::new(ask)))
 }
 
+/// Returns true if the answer already has the CNAME record of a name: the chain has come back to it.
+fn has_alias(response: &Response, owner: &Name) -> bool {
+    let mut aliases = response.message.section(Section::Answer).filter(|mark| mark.rtype == Type::CNAME);
+    aliases.any(|mark| response.message.owner(mark).is_ok_and(|known| known == *owner))
+}
+
 impl Kubernetes {
     /// Follows an alias from the query name (RFC 1034 §4.3.2, step 3a). The answer has the CNAME records, and what a
     /// query for the last name returns: its records, or its denial (RFC 2308 §2, RFC 6604 §3). A loop, or a chain that
@@ -36,7 +42,7 @@ impl Kubernetes {
             return LookupResult::Answered;
         }
         for _ in 0..HOPS_MAX {
-            if self.visited(response, &target) {
+            if has_alias(response, &owner) {
                 break;
             }
             self.push_alias(response, &owner, &target);
@@ -86,13 +92,6 @@ impl Kubernetes {
             (Type::CNAME, self.ttl),
             target.as_ref(),
         );
-    }
-
-    /// Returns true if a CNAME record in the answer already points to `target`.
-    fn visited(&self, response: &Response, target: &Name) -> bool {
-        response.message.section(Section::Answer).any(|mark| {
-            mark.rtype == Type::CNAME && response.message.name_in(mark, 0).is_ok_and(|known| known == *target)
-        })
     }
 
     /// Looks up the target of an alias within the zone. The first `prefix` bytes of its name are the labels before the
