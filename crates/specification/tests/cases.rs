@@ -11,7 +11,7 @@ const RECORDS_MAX: usize = 3;
 const CASES_MIN: usize = 10_000;
 /// Number of zones and their cases, number of clusters and their cases, and hash of their text. A change of a model
 /// changes them: run this test, and see by `cargo xtask specification --write` that the change is the intended one.
-const PINNED: (usize, usize, usize, usize, u64) = (1_585, 99_952, 513, 38_980, 8_084_571_517_499_023_847);
+const PINNED: (usize, usize, usize, usize, u64) = (1_585, 99_952, 513, 38_980, 6_451_762_748_288_207_699);
 
 #[test]
 fn the_cases_of_small_zones_and_clusters_reach_each_branch() {
