@@ -23,9 +23,8 @@ fn connect_from(source: Ipv4Addr, to: SocketAddr, limit: Duration) -> Option<Tcp
     Some(socket.into())
 }
 
-/// Maximum number of connections that one holder reopens per millisecond. More would be a connection flood, a different
-/// attack.
-const RENEWED_PER_MILLISECOND: u32 = 1;
+/// Minimum time between two connections that one holder reopens. Faster would be a connection flood, a different attack.
+const RENEWAL_PAUSE: Duration = Duration::from_millis(1);
 
 /// Connections that are held open until drop, and reopened when the server closes them.
 struct Holder {
@@ -47,16 +46,14 @@ impl Holder {
                 if sends {
                     sent = Instant::now();
                 }
-                let mut renewed = 0;
                 for slot in &mut held {
                     if stopped.load(Ordering::Relaxed) {
                         return;
                     }
                     let lives = slot.as_mut().is_some_and(|stream| is_open(stream, sends, again));
                     if !lives {
-                        renewed += 1;
-                        if counter.load(Ordering::Relaxed) >= count && renewed % RENEWED_PER_MILLISECOND == 0 {
-                            std::thread::sleep(Duration::from_millis(1));
+                        if counter.load(Ordering::Relaxed) >= count {
+                            std::thread::sleep(RENEWAL_PAUSE);
                         }
                         *slot = connect_from(source, to, LIMITS[0]).filter(|stream| {
                             counter.fetch_add(1, Ordering::Relaxed);

@@ -4,8 +4,8 @@
 //! fake upstreams that answer from tables ([`Upstreams`]) and files in memory ([`World`]). [`run_directory`] runs
 //! scenario files (`*.scn`), whose syntax is documented in the module `scenario`.
 //!
-//! Sockets (except those of [`ports`]), threads, the order of the real plugins and the API server of a cluster are outside of this crate: the
-//! caller passes the list of plugins and may add statements with an [`Extension`].
+//! Sockets (except those of [`ports`]), threads, the order of the real plugins and the API server of a cluster are
+//! outside of this crate: the caller passes the list of plugins and may add statements with an [`Extension`].
 #![allow(clippy::disallowed_methods, reason = "this crate is at the edge: it reads scenario files")]
 
 mod byte_streams;

@@ -168,8 +168,8 @@ impl Hub {
         }
     }
 
-    /// Lets the subscribers of a kind be woken: for changes at once, for a bookmark alone together with the next changes
-    /// or a little later.
+    /// Lets the subscribers of a kind be woken: for changes at once, for a bookmark alone together with the next
+    /// changes or a little later.
     fn wake(&self, kind: Kind, news: News, now: Instant) {
         let mut wakers = self.wakers.borrow_mut();
         let Some(wakers) = wakers.get_mut(&kind) else { return };
@@ -217,7 +217,8 @@ impl Hub {
     fn next_woken(&self) -> Vec<Waker> {
         let first = |queue: &mut VecDeque<Waker>| queue.drain(..queue.len().min(WAKES_AT_ONCE)).collect::<Vec<_>>();
         let mut woken = first(&mut self.waking.borrow_mut());
-        // All watches of a connection are at about the same place of their queues, so that what they get needs one write.
+        // All watches of a connection are at about the same place of their queues, so that what they get needs one
+        // write.
         woken.extend(self.wakers.borrow_mut().values_mut().flat_map(|wakers| first(&mut wakers.later)));
         woken
     }
@@ -235,8 +236,8 @@ impl Hub {
         tokio::time::Instant::now() + AHEAD_WAIT
     }
 
-    /// Makes ticks and bookmarks when they are due, until dropped. While subscribers still wait for a tick, the next one
-    /// gathers more changes: a relay that is short of time makes fewer writes.
+    /// Makes ticks and bookmarks when they are due, until dropped. While subscribers still wait for a tick, the next
+    /// one gathers more changes: a relay that is short of time makes fewer writes.
     pub(super) async fn run(self: Rc<Hub>) {
         loop {
             while !self.waking.borrow().is_empty() {

@@ -26,8 +26,8 @@ use xtask::Failed;
 const RECONNECT: Duration = Duration::from_secs(1);
 /// Time over which a node spreads its first connection, per node: the start is not what is measured.
 const START_SPREAD: Duration = Duration::from_millis(2);
-/// Pause of counting nodes between two reads. With all nodes on one processor, a node that reads each change at once would
-/// measure the load generator.
+/// Pause of counting nodes between two reads. With all nodes on one processor, a node that reads each change at once
+/// would measure the load generator.
 const COUNTING_PAUSE: Duration = Duration::from_millis(200);
 /// Bytes that are read at once: a TLS record.
 const INPUT: usize = 16 << 10;
