@@ -23,7 +23,7 @@ fn connect_from(source: Ipv4Addr, to: SocketAddr, limit: Duration) -> Option<Tcp
     Some(socket.into())
 }
 
-/// Minimum time between two connections that one holder reopens. Faster would be a connection flood, a different attack.
+/// Minimum time between two connections that one holder reopens. Less would be a connection flood, another attack.
 const RENEWAL_PAUSE: Duration = Duration::from_millis(1);
 
 /// Connections that are held open until drop, and reopened when the server closes them.

@@ -28,8 +28,8 @@ impl Upstream {
                 if request.read(header, packet).is_err() {
                     continue;
                 }
-                // Health checks of the server do not count as queries of clients, nor does a query that the server sends
-                // again because this thread had to wait for a busy machine.
+                // Health checks of the server do not count as queries of clients, nor does a query that the server
+                // sends again because this thread had to wait for a busy machine.
                 if request.qtype == Type::A && known.insert((peer, packet.to_vec())) {
                     counter.fetch_add(1, Ordering::SeqCst);
                 }
