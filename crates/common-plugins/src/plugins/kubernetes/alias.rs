@@ -58,7 +58,7 @@ impl Kubernetes {
                 {
                     return LookupResult::Answered;
                 }
-                Ok(found) => return self.end_chain(found, target, query, response),
+                Ok(found) => return self.end_chain(&found, target, query, response),
             }
         }
         if self.is_like_kube_dns {
@@ -69,7 +69,7 @@ impl Kubernetes {
     }
 
     /// Ends a chain whose last name is in the zone and has no records of the type.
-    fn end_chain(&self, found: LookupResult, last: Name, query: &Query, response: &mut Response) -> LookupResult {
+    fn end_chain(&self, found: &LookupResult, last: Name, query: &Query, response: &mut Response) -> LookupResult {
         match found {
             LookupResult::Unknown => {
                 response.message.clear();
