@@ -295,9 +295,11 @@ fn ends_search(step: &Step) -> bool {
     has_answer(step) || step.dropped || step.rcode.is_none()
 }
 
-/// Returns true if the client can use the records of the answer.
+/// Returns true if the client can use the records of the answer. An SOA record in the authority section denies the last
+/// target of its aliases (RFC 2308 §2).
 fn has_answer(step: &Step) -> bool {
-    !step.records.is_empty() && !why::has_alias_loop(step)
+    let is_denied = step.authority.iter().any(|record| record.split(' ').nth(3) == Some("SOA"));
+    !step.records.is_empty() && !is_denied && !why::has_alias_loop(step)
 }
 
 fn address_of(client: Option<&Client>) -> IpAddr {

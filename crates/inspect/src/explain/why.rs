@@ -49,7 +49,7 @@ pub(super) fn complete(step: &mut Step, old_view: Option<&str>) {
 
 /// Returns true if the aliases of a step lead back to one of them, so that the client gets no address.
 pub(super) fn has_alias_loop(step: &Step) -> bool {
-    step.why.as_ref().is_some_and(|why| why.code == Code::AliasLoop.name())
+    alias_loop(step).is_some()
 }
 
 /// Follows the aliases from the name of a step and returns their names, if the last one is among the earlier ones.
