@@ -163,9 +163,12 @@ impl Collection {
 
     /// Returns the changes from the known objects to a list. Deletions come first and have the version before all
     /// changes, because theirs are not known: a subscriber that stops in the middle continues from a version whose
-    /// deletions it has.
+    /// deletions it has. An object that was deleted and created again is deleted, too: a subscriber that stops between
+    /// the two and continues elsewhere would have it for ever, if it was deleted once more between two lists there.
     fn difference(&self, listing: &BTreeMap<Key, Arc<Stored>>, from: u64) -> (Vec<Change>, bool) {
-        let gone = self.objects.iter().filter(|(key, _)| !listing.contains_key(*key)).map(|(_, known)| Change {
+        let is_gone =
+            |(key, known): &(&Key, &Arc<Stored>)| !listing.get(*key).is_some_and(|object| object.is_same(known));
+        let gone = self.objects.iter().filter(is_gone).map(|(_, known)| Change {
             what: EventType::Deleted,
             version: from,
             object: Arc::new(known.with_version(from)),
@@ -174,7 +177,7 @@ impl Collection {
         let mut changes: Vec<Change> = gone.collect();
         let deleted = changes.len();
         for (key, object) in listing {
-            let previous = self.objects.get(key);
+            let previous = self.objects.get(key).filter(|previous| object.is_same(previous));
             if previous.is_some_and(|previous| Arc::ptr_eq(previous, object)) {
                 continue;
             }

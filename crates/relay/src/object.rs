@@ -13,6 +13,7 @@ use crate::wire::{Field, Fields, Value, WireError, entry, put_bytes};
 /// Field numbers of ObjectMeta.
 const NAME: u64 = 1;
 const NAMESPACE: u64 = 3;
+const UID: u64 = 5;
 const VERSION: u64 = 6;
 const LABELS: u64 = 11;
 
@@ -72,6 +73,16 @@ impl Stored {
             replaced.map_or_else(|| bytes.clone(), Bytes::from)
         };
         Stored { key: self.key.clone(), version, full: replace(&self.full), stripped: replace(&self.stripped) }
+    }
+
+    /// Returns true if this is a state of the same object, and not of a later one with its name.
+    pub(crate) fn is_same(self: &Arc<Self>, other: &Arc<Stored>) -> bool {
+        Arc::ptr_eq(self, other) || self.uid() == other.uid()
+    }
+
+    /// Returns the UID. It is empty without one, which the API server does not send.
+    pub(crate) fn uid(&self) -> &str {
+        self.text_in(1, UID)
     }
 
     /// Size of the bytes in both forms.

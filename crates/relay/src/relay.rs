@@ -11,15 +11,13 @@ use crate::collection::{Collection, News};
 use crate::cursor::{Cursor, Next, Start};
 use crate::encode::EventType;
 use crate::history::Variant;
-use crate::object::ObjectError;
+use crate::object::{ObjectError, Stored};
 use crate::request::{Action, At, Request, Watch};
 use crate::status::Refusal;
 use crate::table::Kind;
 
 /// Namespace whose UID tells clusters apart.
 const CLUSTER_NAMESPACE: &str = "kube-system";
-/// Field number of the UID in ObjectMeta.
-const UID: u64 = 5;
 
 /// State of a relay.
 pub struct Relay {
@@ -103,7 +101,7 @@ impl Relay {
             return;
         }
         let namespace = self.collection(kind).and_then(|of| of.get("", CLUSTER_NAMESPACE));
-        let uid = namespace.map(|namespace| namespace.text_in(1, UID)).filter(|uid| !uid.is_empty());
+        let uid = namespace.map(Stored::uid).filter(|uid| !uid.is_empty());
         let Some(uid) = uid.map(str::to_owned) else { return };
         if self.cluster.as_ref().is_some_and(|known| *known != uid) {
             for of in &mut self.collections {

@@ -13,6 +13,8 @@ use crate::*;
 
 /// Objects at a version: names with their versions.
 type State = BTreeMap<String, u64>;
+/// The same with the version of their creation, which is their UID.
+type Objects = BTreeMap<String, (u64, u64)>;
 
 struct Random(u64);
 
@@ -27,13 +29,13 @@ impl Random {
 
 /// API server: its state at each version, and the change that led to it.
 struct Server {
-    states: Vec<State>,
-    changes: Vec<Option<(EventType, String)>>,
+    states: Vec<Objects>,
+    changes: Vec<Option<(EventType, String, u64)>>,
 }
 
 impl Server {
     fn new() -> Server {
-        Server { states: vec![State::new(); 2], changes: vec![None, None] }
+        Server { states: vec![Objects::new(); 2], changes: vec![None, None] }
     }
 
     fn version(&self) -> u64 {
@@ -47,20 +49,25 @@ impl Server {
             // The version belongs to an object of another kind.
             (0, _) => None,
             (1, true) => {
-                state.remove(&name);
-                Some((EventType::Deleted, name))
+                let created = state.remove(&name).map_or(version, |(_, created)| created);
+                Some((EventType::Deleted, name, created))
             }
             (_, is_known) => {
-                state.insert(name.clone(), version);
-                Some((if is_known { EventType::Modified } else { EventType::Added }, name))
+                let created = state.get(&name).map_or(version, |(_, created)| *created);
+                state.insert(name.clone(), (version, created));
+                Some((if is_known { EventType::Modified } else { EventType::Added }, name, created))
             }
         };
         self.states.push(state);
         self.changes.push(change);
     }
 
-    fn state(&self, version: u64) -> &State {
+    fn objects(&self, version: u64) -> &Objects {
         &self.states[usize::try_from(version).unwrap()]
+    }
+
+    fn state(&self, version: u64) -> State {
+        self.objects(version).iter().map(|(name, (version, _))| (name.clone(), *version)).collect()
     }
 
     /// Restores a backup of this version.
@@ -71,8 +78,9 @@ impl Server {
     }
 }
 
-fn object(name: &str, version: u64) -> Vec<u8> {
-    let metadata = json!({ "name": name, "namespace": "n", "resourceVersion": version.to_string() });
+fn object(name: &str, version: u64, created: u64) -> Vec<u8> {
+    let (version, uid) = (version.to_string(), created.to_string());
+    let metadata = json!({ "name": name, "namespace": "n", "resourceVersion": version, "uid": uid });
     let enveloped = fakeapi::protobuf::object("", &json!({ "kind": "Service", "metadata": metadata }));
     let mut fields = crate::wire::Fields::of(&enveloped[4..]).map(Result::unwrap);
     fields.find(|field| field.number == 2).unwrap().value.bytes().unwrap().to_vec()
@@ -93,8 +101,8 @@ impl Follower {
 
     fn list(&mut self, server: &Server, version: u64, now: Instant) {
         self.relay.begin_list(Kind::Service);
-        for (name, version) in server.state(version) {
-            self.relay.add_to_list(Kind::Service, &object(name, *version)).unwrap();
+        for (name, (version, created)) in server.objects(version) {
+            self.relay.add_to_list(Kind::Service, &object(name, *version, *created)).unwrap();
         }
         self.relay.end_list(Kind::Service, version, now);
         self.at = version;
@@ -104,8 +112,8 @@ impl Follower {
     fn read(&mut self, server: &Server, random: &mut Random, now: Instant) {
         let last = self.at + random.below(server.version() - self.at + 1);
         for version in self.at + 1..=last {
-            if let Some((what, name)) = &server.changes[usize::try_from(version).unwrap()] {
-                self.relay.apply(Kind::Service, *what, &object(name, version), now).unwrap();
+            if let Some((what, name, created)) = &server.changes[usize::try_from(version).unwrap()] {
+                self.relay.apply(Kind::Service, *what, &object(name, version, *created), now).unwrap();
             }
         }
         self.at = last;
@@ -189,7 +197,7 @@ impl Subscriber {
             self.version = given;
             let expected = server.state(given);
             if given >= self.exact_from {
-                assert_eq!(&self.state, expected, "at {given}");
+                assert_eq!(self.state, expected, "at {given}");
             }
             assert!(self.state.values().all(|version| *version <= given), "at {given}");
         }
