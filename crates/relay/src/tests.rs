@@ -247,6 +247,18 @@ fn a_list_after_a_gap_becomes_one_tick_with_the_deletions_first() {
 }
 
 #[test]
+fn an_object_that_was_created_again_in_a_gap_is_deleted_first() {
+    let mut relay = relay();
+    let mut cursor = relay.watch(&json_request("watch=1&resourceVersion=10"), at(0)).unwrap();
+    let metadata = json!({ "name": "a", "namespace": "shop", "uid": "another", "resourceVersion": "18" });
+    relay.begin_list(Kind::Service);
+    relay.add_to_list(Kind::Service, &raw(&json!({ "kind": "Service", "metadata": metadata }))).unwrap();
+    relay.add_to_list(Kind::Service, &service("b", 12)).unwrap();
+    relay.end_list(Kind::Service, 20, at(1));
+    assert_eq!(next_events(&mut relay, &mut cursor, 1), ["DELETED a 10", "MODIFIED b 12", "ADDED a 18"]);
+}
+
+#[test]
 fn a_list_without_a_difference_after_a_gap_does_not_hide_the_gap() {
     let mut relay = relay();
     relay.begin_list(Kind::Service);
