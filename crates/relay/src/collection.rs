@@ -164,7 +164,7 @@ impl Collection {
     /// Returns the changes from the known objects to a list. Deletions come first and have the version before all
     /// changes, because theirs are not known: a subscriber that stops in the middle continues from a version whose
     /// deletions it has. An object that was deleted and created again is deleted, too: a subscriber that stops between
-    /// the two and continues elsewhere would have it for ever, if it was deleted once more between two lists there.
+    /// the two and continues elsewhere would keep it, if it was deleted once more between two lists there.
     fn difference(&self, listing: &BTreeMap<Key, Arc<Stored>>, from: u64) -> (Vec<Change>, bool) {
         let is_gone =
             |(key, known): &(&Key, &Arc<Stored>)| !listing.get(*key).is_some_and(|object| object.is_same(known));
