@@ -14,8 +14,8 @@ pub(super) const CHECKS: &[Check] = &[
         severity: Severity::Error,
         needs: &[Need::Api, Need::Host, Need::Network],
         rights: &["list daemonsets"],
-        meaning: "On a node with a node cache: an interface must have its addresses, and a query to them must be answered over \
-                  UDP. Run it on the network of the node, for example in the Pod of the node cache.",
+        meaning: "On a node with a node cache: an interface must have its addresses, and a query to them must be \
+                  answered over UDP. Run it on the network of the node, for example in the Pod of the node cache.",
         fix: "Restart the Pod of the node cache on this node; its log says which interface or rule could not be set",
         run: node_cache,
     },
@@ -26,9 +26,10 @@ pub(super) const CHECKS: &[Check] = &[
         severity: Severity::Warning,
         needs: &[Need::Api, Need::Host],
         rights: &["list daemonsets", "get configmaps"],
-        meaning: "A node cache runs, and the kubelets name an address that it does not serve. Then all queries go past it.",
-        fix: "`clusterDNS: [169.254.20.10]` for the kubelets, the cluster IP of the DNS Service in `-localip` of the node cache \
-              (not with IPVS), or the redirect policy of Cilium",
+        meaning: "A node cache runs, and the kubelets name an address that it does not serve. Then all queries go \
+                  past it.",
+        fix: "`clusterDNS: [169.254.20.10]` for the kubelets, the cluster IP of the DNS Service in `-localip` of the \
+              node cache (not with IPVS), or the redirect policy of Cilium",
         run: bypassed,
     },
     Check {
@@ -39,8 +40,10 @@ pub(super) const CHECKS: &[Check] = &[
         needs: &[Need::Api],
         rights: &["list ciliumnetworkpolicies", "list ciliumlocalredirectpolicies"],
         meaning: "Policies with `toFQDNs` learn addresses from answers that pass the DNS proxy of Cilium. With a \
-                  CiliumLocalRedirectPolicy, the answers come from the Pods of the node cache, so a rule must name them.",
-        fix: "In the egress rule with `rules.dns`, add an endpoint with the labels of the node cache (`k8s-app: node-local-dns`)",
+                  CiliumLocalRedirectPolicy, the answers come from the Pods of the node cache, so a rule must name \
+                  them.",
+        fix: "In the egress rule with `rules.dns`, add an endpoint with the labels of the node cache (`k8s-app: \
+              node-local-dns`)",
         run: fqdn_policies,
     },
 ];

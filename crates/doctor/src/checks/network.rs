@@ -21,11 +21,11 @@ pub(super) const CHECKS: &[Check] = &[
         severity: Severity::Warning,
         needs: &[Need::Host],
         rights: &[],
-        meaning: "Two packets of one socket at the same time can create the same entry, and the kernel drops one. glibc sends \
-                  the A and the AAAA query so, and waits 5 s. Reads `insert_failed` of this network namespace: on a node that \
-                  of all its Pods.",
-        fix: "A cache on the nodes (`portolan node`), whose queries are not tracked, or `options single-request-reopen` in the \
-              Pods",
+        meaning: "Two packets of one socket at the same time can create the same entry, and the kernel drops one. \
+                  glibc sends the A and the AAAA query so, and waits 5 s. Reads `insert_failed` of this network \
+                  namespace: on a node that of all its Pods.",
+        fix: "A cache on the nodes (`portolan node`), whose queries are not tracked, or `options \
+              single-request-reopen` in the Pods",
         run: conntrack_race,
     },
     Check {
@@ -35,9 +35,10 @@ pub(super) const CHECKS: &[Check] = &[
         severity: Severity::Warning,
         needs: &[Need::Host],
         rights: &[],
-        meaning: "The table of this network namespace is filled to more than 80 %. When it is full, the kernel drops packets of \
-                  new connections, UDP included.",
-        fix: "Raise `net.netfilter.nf_conntrack_max` on the node, or use a cache on the nodes, whose queries are not tracked",
+        meaning: "The table of this network namespace is filled to more than 80 %. When it is full, the kernel drops \
+                  packets of new connections, UDP included.",
+        fix: "Raise `net.netfilter.nf_conntrack_max` on the node, or use a cache on the nodes, whose queries are not \
+              tracked",
         run: conntrack_table,
     },
     Check {
@@ -54,10 +55,10 @@ pub(super) const CHECKS: &[Check] = &[
             "list namespaces",
             "list daemonsets",
         ],
-        meaning: "Reads the policies for the Pods of the cluster DNS (ingress) and for all Pods (egress), and asks the replicas \
-                  from here. Policies of Cilium and Calico with their own types are not read.",
-        fix: "An egress rule with `ports: [{port: 53, protocol: UDP}, {port: 53, protocol: TCP}]` and a peer with the labels \
-              `kubernetes.io/metadata.name: kube-system` and `k8s-app: kube-dns`",
+        meaning: "Reads the policies for the Pods of the cluster DNS (ingress) and for all Pods (egress), and asks \
+                  the replicas from here. Policies of Cilium and Calico with their own types are not read.",
+        fix: "An egress rule with `ports: [{port: 53, protocol: UDP}, {port: 53, protocol: TCP}]` and a peer with the \
+              labels `kubernetes.io/metadata.name: kube-system` and `k8s-app: kube-dns`",
         run: policies,
     },
     Check {
@@ -78,13 +79,13 @@ pub(super) const CHECKS: &[Check] = &[
         severity: Severity::Warning,
         needs: &[Need::Network],
         rights: &[],
-        meaning: "Sends a query of 1,232 bytes that may not be fragmented (DF) to the replicas and the upstreams. If only small \
-                  queries are answered, the MTU of the path is too small for the answers that EDNS allows. Asks each upstream \
-                  over UDP and TCP for the NS, DNSKEY and TXT records of its zone: an answer of 513 to 1,232 bytes that \
-                  arrives over TCP only is lost on the way back. A private zone may have no such answer, and then \
-                  nothing can get lost.",
-        fix: "`bufsize 1232` in the Corefile or less, and the MTU of the overlay network set to that of the links minus its \
-              headers",
+        meaning: "Sends a query of 1,232 bytes that may not be fragmented (DF) to the replicas and the upstreams. If \
+                  only small queries are answered, the MTU of the path is too small for the answers that EDNS allows. \
+                  Asks each upstream over UDP and TCP for the NS, DNSKEY and TXT records of its zone: an answer of \
+                  513 to 1,232 bytes that arrives over TCP only is lost on the way back. A private zone may have no \
+                  such answer, and then nothing can get lost.",
+        fix: "`bufsize 1232` in the Corefile or less, and the MTU of the overlay network set to that of the links \
+              minus its headers",
         run: mtu,
     },
     Check {
@@ -94,11 +95,12 @@ pub(super) const CHECKS: &[Check] = &[
         severity: Severity::Warning,
         needs: &[Need::Server, Need::Api],
         rights: &["list nodes", "list daemonsets"],
-        meaning: "More than half of the queries of the last minute have the address of a node, or one that ends in `.0`, as \
-                  their source. Then something on the way replaces the addresses of Pods, and *acl*, *view*, *log* and \
-                  `portolan top` see the wrong client. A node cache asks from its node, so this is not checked with one.",
-        fix: "Exclude the network of the Pods in the masquerade rules (ip-masq-agent: `nonMasqueradeCIDRs`); for clients from \
-              outside `externalTrafficPolicy: Local` in the Service",
+        meaning: "More than half of the queries of the last minute have the address of a node, or one that ends in \
+                  `.0`, as their source. Then something on the way replaces the addresses of Pods, and *acl*, *view*, \
+                  *log* and `portolan top` see the wrong client. A node cache asks from its node, so this is not \
+                  checked with one.",
+        fix: "Exclude the network of the Pods in the masquerade rules (ip-masq-agent: `nonMasqueradeCIDRs`); for \
+              clients from outside `externalTrafficPolicy: Local` in the Service",
         run: hidden_clients,
     },
     Check {
@@ -108,11 +110,11 @@ pub(super) const CHECKS: &[Check] = &[
         severity: Severity::Warning,
         needs: &[Need::Api, Need::Host],
         rights: &["list services", "list endpointslices"],
-        meaning: "Connection tracking of this network namespace has entries that send queries for the cluster IP to an address \
-                  that is not an endpoint any more. These clients get no answer until they change their port. Needs \
-                  `/proc/net/nf_conntrack`, which not every kernel has.",
-        fix: "`conntrack -D -p udp --orig-dst CLUSTER-IP` on the node; kube-proxy of Kubernetes 1.32 or later removes such \
-              entries itself",
+        meaning: "Connection tracking of this network namespace has entries that send queries for the cluster IP to \
+                  an address that is not an endpoint any more. These clients get no answer until they change their \
+                  port. Needs `/proc/net/nf_conntrack`, which not every kernel has.",
+        fix: "`conntrack -D -p udp --orig-dst CLUSTER-IP` on the node; kube-proxy of Kubernetes 1.32 or later removes \
+              such entries itself",
         run: stale_flows,
     },
 ];
@@ -172,8 +174,8 @@ fn unanswered(probe: &Probe, namespace: &str) -> Finding {
     }
     let (ip, port) = (address.ip(), address.port());
     Finding::new(format!("replica {address} over UDP: {udp}, so no process listens there")).fix(format!(
-        "`kubectl -n {namespace} get pods -o wide` names the Pod with the address {ip}, and its log says where it listens; the \
-         Corefile needs a server block for port {port}, or the Service another `targetPort`"
+        "`kubectl -n {namespace} get pods -o wide` names the Pod with the address {ip}, and its log says where it \
+         listens; the Corefile needs a server block for port {port}, or the Service another `targetPort`"
     ))
 }
 

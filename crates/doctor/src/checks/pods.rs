@@ -16,10 +16,10 @@ pub(super) const CHECKS: &[Check] = &[
         severity: Severity::Warning,
         needs: &[Need::Server],
         rights: &[],
-        meaning: "With `ndots:5`, a name such as www.example.org is first tried in each search domain. Counts the answers of \
-                  the last minute: a high share of NXDOMAIN means that most queries are such attempts.",
-        fix: "`dnsConfig: {options: [{name: ndots, value: \"2\"}]}` in the Pods that ask most (`portolan top --by waste` \
-              names them), a final dot in the names that they use, or *autopath* in the Corefile",
+        meaning: "With `ndots:5`, a name such as www.example.org is first tried in each search domain. Counts the \
+                  answers of the last minute: a high share of NXDOMAIN means that most queries are such attempts.",
+        fix: "`dnsConfig: {options: [{name: ndots, value: \"2\"}]}` in the Pods that ask most (`portolan top --by \
+              waste` names them), a final dot in the names that they use, or *autopath* in the Corefile",
         run: search_path_waste,
     },
     Check {
@@ -29,8 +29,8 @@ pub(super) const CHECKS: &[Check] = &[
         severity: Severity::Warning,
         needs: &[Need::Api],
         rights: &["list pods", "list events"],
-        meaning: "The kubelet cuts a list with more than 3 name servers, 32 search domains or 2,048 characters, and reports \
-                  DNSConfigForming. glibc before 2.26 reads only 6 search domains and 256 characters.",
+        meaning: "The kubelet cuts a list with more than 3 name servers, 32 search domains or 2,048 characters, and \
+                  reports DNSConfigForming. glibc before 2.26 reads only 6 search domains and 256 characters.",
         fix: "Shorten `dnsConfig.searches` and `dnsConfig.nameservers` of the Pod, or `resolvConf` of the kubelet",
         run: resolver_limits,
     },
@@ -41,9 +41,9 @@ pub(super) const CHECKS: &[Check] = &[
         severity: Severity::Warning,
         needs: &[Need::Api],
         rights: &["list pods"],
-        meaning: "A Pod with `hostNetwork` and the policy `ClusterFirst`, or with the policy `Default`, asks the name servers of \
-                  its node, which do not know names of Services. Reports those whose arguments or environment have such a \
-                  name. Static Pods are not included.",
+        meaning: "A Pod with `hostNetwork` and the policy `ClusterFirst`, or with the policy `Default`, asks the name \
+                  servers of its node, which do not know names of Services. Reports those whose arguments or \
+                  environment have such a name. Static Pods are not included.",
         fix: "`dnsPolicy: ClusterFirstWithHostNet` for a Pod with hostNetwork, `ClusterFirst` for any other",
         run: policies,
     },
@@ -54,8 +54,8 @@ pub(super) const CHECKS: &[Check] = &[
         severity: Severity::Warning,
         needs: &[Need::Api],
         rights: &["list pods"],
-        meaning: "musl before 1.2.4 (Alpine before 3.18) never asks again over TCP, so answers above 512 bytes lose records or \
-                  fail. Reports images whose tag names such a version.",
+        meaning: "musl before 1.2.4 (Alpine before 3.18) never asks again over TCP, so answers above 512 bytes lose \
+                  records or fail. Reports images whose tag names such a version.",
         fix: "An image with Alpine 3.18 or later",
         run: old_musl,
     },
@@ -66,10 +66,10 @@ pub(super) const CHECKS: &[Check] = &[
         severity: Severity::Warning,
         needs: &[Need::Server, Need::Api],
         rights: &["list services"],
-        meaning: "No Service has an IPv6 address, and AAAA queries are more than 40 % of at least 1,000 queries per second. \
-                  Most clients ask for both types.",
-        fix: "If nothing outside of the cluster has to be reached over IPv6: `template IN AAAA . { rcode NOERROR }` in the \
-              Corefile answers them without an upstream",
+        meaning: "No Service has an IPv6 address, and AAAA queries are more than 40 % of at least 1,000 queries per \
+                  second. Most clients ask for both types.",
+        fix: "If nothing outside of the cluster has to be reached over IPv6: `template IN AAAA . { rcode NOERROR }` \
+              in the Corefile answers them without an upstream",
         run: useless_aaaa,
     },
 ];

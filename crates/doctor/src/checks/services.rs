@@ -16,8 +16,9 @@ pub(super) const CHECKS: &[Check] = &[
         severity: Severity::Warning,
         needs: &[Need::Api],
         rights: &["list services"],
-        meaning: "In a Pod, `web.dev` is first looked up as `web.dev.svc.cluster.local`: the Service web in the namespace dev. It \
-                  hides the public name, for every Pod of the cluster. Knows the country codes and common other domains.",
+        meaning: "In a Pod, `web.dev` is first looked up as `web.dev.svc.cluster.local`: the Service web in the \
+                  namespace dev. It hides the public name, for every Pod of the cluster. Knows the country codes and \
+                  common other domains.",
         fix: "Rename the namespace, or end public names with a dot in the clients",
         run: top_level,
     },
@@ -28,8 +29,8 @@ pub(super) const CHECKS: &[Check] = &[
         severity: Severity::Warning,
         needs: &[Need::Api, Need::Corefile],
         rights: &["list services"],
-        meaning: "An ExternalName is the target of a CNAME. An IP address is not a name, a name of the cluster must exist, and \
-                  two of them must not refer to each other.",
+        meaning: "An ExternalName is the target of a CNAME. An IP address is not a name, a name of the cluster must \
+                  exist, and two of them must not refer to each other.",
         fix: "A Service without a selector and an EndpointSlice for an IP address; the right name otherwise",
         run: external_names,
     },
@@ -40,10 +41,10 @@ pub(super) const CHECKS: &[Check] = &[
         severity: Severity::Warning,
         needs: &[Need::Api],
         rights: &["list services", "list endpointslices"],
-        meaning: "A headless Service without ready endpoints has no address. With more than 100, its answer needs TCP, which \
-                  some clients do not use.",
-        fix: "`kubectl describe pod` says why Pods are not ready; `publishNotReadyAddresses: true` gives them addresses anyway. \
-              For large Services: names of single Pods, or SRV",
+        meaning: "A headless Service without ready endpoints has no address. With more than 100, its answer needs \
+                  TCP, which some clients do not use.",
+        fix: "`kubectl describe pod` says why Pods are not ready; `publishNotReadyAddresses: true` gives them \
+              addresses anyway. For large Services: names of single Pods, or SRV",
         run: headless,
     },
     Check {
@@ -53,8 +54,8 @@ pub(super) const CHECKS: &[Check] = &[
         severity: Severity::Warning,
         needs: &[Need::Api],
         rights: &["list services"],
-        meaning: "The reverse name of the address is then that of one of them. The API server does not allocate an address twice, \
-                  but a restore from a backup may.",
+        meaning: "The reverse name of the address is then that of one of them. The API server does not allocate an \
+                  address twice, but a restore from a backup may.",
         fix: "Delete one of the Services and create it again without `clusterIP`",
         run: duplicate_addresses,
     },
@@ -65,10 +66,11 @@ pub(super) const CHECKS: &[Check] = &[
         severity: Severity::Warning,
         needs: &[Need::Api],
         rights: &["list services", "list endpointslices", "list pods"],
-        meaning: "A Service with a cluster IP has its address also if nothing is behind it: the name is answered, and connections \
-                  are refused or time out. It looks like a fault of DNS. Usually the selector matches no Pod, or the Pods are \
-                  not ready.",
-        fix: "Compare the selector of the Service with the labels of the Pods; `kubectl describe pod` says why a Pod is not ready",
+        meaning: "A Service with a cluster IP has its address also if nothing is behind it: the name is answered, and \
+                  connections are refused or time out. It looks like a fault of DNS. Usually the selector matches no \
+                  Pod, or the Pods are not ready.",
+        fix: "Compare the selector of the Service with the labels of the Pods; `kubectl describe pod` says why a Pod \
+              is not ready",
         run: nothing_behind,
     },
 ];
@@ -182,8 +184,8 @@ fn headless(facts: &Facts) -> Outcome {
             (1.., 0) if !service.spec.publish_not_ready_addresses => {
                 let finding = about(service, format!("headless Service {path}: none of {total} endpoints is ready"));
                 Some(finding.fix(format!(
-                    "`kubectl -n {} describe pod` says why Pods are not ready; `publishNotReadyAddresses: true` gives them \
-                     addresses anyway",
+                    "`kubectl -n {} describe pod` says why Pods are not ready; `publishNotReadyAddresses: true` gives \
+                     them addresses anyway",
                     service.metadata.namespace
                 )))
             }

@@ -59,7 +59,10 @@ pub(super) fn flush(context: &Context, access: Access, request: &FlushRequest) -
     };
     let loaded = context.view.loaded();
     let removed: usize = loaded.inspection.caches.iter().map(|cache| cache.flush(&scope)).sum();
-    tracing::info!(target: "plugin/cache", "{removed} entries removed by a request of {access} over the control socket");
+    tracing::info!(
+        target: "plugin/cache",
+        "{removed} entries removed by a request of {access} over the control socket"
+    );
     Ok(Flushed { removed: removed as u64, caches: loaded.inspection.caches.len() as u64 })
 }
 

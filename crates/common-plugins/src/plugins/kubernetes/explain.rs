@@ -61,7 +61,8 @@ static NO_SUCH_TYPE: ReasonCode =
     ReasonCode { code: "PE-K06", meaning: "The name exists, but has no record of this type", advice: "" };
 static NOT_A_NAME: ReasonCode = ReasonCode {
     code: "PE-K07",
-    meaning: "The name has no form that a name of the cluster can have: it is not below `svc` or `pod`, or has too many labels",
+    meaning: "The name has no form that a name of the cluster can have: it is not below `svc` or `pod`, or has too \
+              many labels",
     advice: "",
 };
 static NOT_LISTED: ReasonCode = ReasonCode {
@@ -394,8 +395,8 @@ fn nothing_behind(base: Explanation, service: &Service, whose: &str) -> Explanat
     let advice = match unready::first_pod(&explanation) {
         Some(pod) => format!("kubectl -n {namespace} describe pod {pod}"),
         None => format!(
-            "kubectl -n {namespace} get service {name} -o wide; kubectl -n {namespace} get pods --show-labels: compare the \
-             selector with the labels"
+            "kubectl -n {namespace} get service {name} -o wide; kubectl -n {namespace} get pods --show-labels: \
+             compare the selector with the labels"
         ),
     };
     explanation.advise(advice)

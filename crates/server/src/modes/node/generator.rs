@@ -50,7 +50,10 @@ impl NodeCacheGenerator {
             if in_pod {
                 return Err(TemplateError::NoService(settings.upstream_service.clone(), variable));
             }
-            tracing::warn!(target: LOG, "Service {} not found: environment variable {variable} is not set", settings.upstream_service);
+            tracing::warn!(
+                target: LOG,
+                "Service {} not found: environment variable {variable} is not set", settings.upstream_service
+            );
         }
         Ok(Rc::new(NodeCacheGenerator {
             settings: settings.clone(),
