@@ -29,7 +29,7 @@ const PORT_TRIES: usize = 100;
 /// Returns a port on loopback that is currently free for UDP and TCP.
 ///
 /// # Errors
-/// If each port that the system assigns for UDP is in use for TCP, or the system refuses a socket.
+/// No port that is free for UDP and TCP was found in 100 attempts, or the system refused a socket.
 pub fn free_port() -> Result<u16, Failed> {
     let pair = || {
         let address = UdpSocket::bind("127.0.0.1:0")?.local_addr()?;

@@ -18,7 +18,7 @@ const TRIES: usize = 100;
 /// Binds a UDP socket and a TCP listener to the same port.
 ///
 /// # Panics
-/// If a hundred random ports are in use.
+/// No free port was found in 100 attempts.
 #[must_use]
 #[allow(clippy::expect_used, reason = "a test without a port fails")]
 pub fn bind_pair() -> (UdpSocket, TcpListener) {
@@ -32,7 +32,7 @@ pub fn bind_pair() -> (UdpSocket, TcpListener) {
 /// Returns an address that no socket is bound to, for UDP and TCP. Until a test binds it, it refuses connections.
 ///
 /// # Panics
-/// If a hundred random ports are in use.
+/// No free port was found in 100 attempts.
 #[must_use]
 pub fn free_address() -> SocketAddr {
     (Ipv4Addr::LOCALHOST, free_port()).into()
@@ -41,7 +41,7 @@ pub fn free_address() -> SocketAddr {
 /// Returns the port of a [`free_address`].
 ///
 /// # Panics
-/// If a hundred random ports are in use.
+/// No free port was found in 100 attempts.
 #[must_use]
 #[allow(clippy::expect_used, reason = "a bound socket has an address")]
 pub fn free_port() -> u16 {

@@ -74,8 +74,8 @@ impl Exposed {
     }
 }
 
-/// Marks a complete response as stale (RFC 8914 §4.4, §4.20) if the data of the index comes from an earlier process, or
-/// if the API server has confirmed it too long ago. Returns true if so.
+/// Marks a complete response as stale (RFC 8914 §4.4, §4.20) if the data of the index comes from an earlier process
+/// or if the API server has confirmed it too long ago. Returns true if so.
 pub fn mark_stale(index: &Index, denies: bool, response: &mut Response) -> bool {
     let code = if denies { EdeCode::STALE_NXDOMAIN } else { EdeCode::STALE_ANSWER };
     match index.stale_seconds() {

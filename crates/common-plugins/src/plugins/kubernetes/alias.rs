@@ -23,9 +23,9 @@ fn has_alias(response: &Response, owner: &Name) -> bool {
 }
 
 impl Kubernetes {
-    /// Follows an alias from the query name (RFC 1034 §4.3.2, step 3a). The answer has the CNAME records, and what a
-    /// query for the last name returns: its records, or its denial (RFC 2308 §2, RFC 6604 §3). A loop, or a chain that
-    /// is too long, ends with its CNAME records: the client finds out.
+    /// Follows an alias from the query name (RFC 1034 §4.3.2, step 3a). The answer has the CNAME records and the
+    /// result of a query for the last name: its records, or its denial (RFC 2308 §2, RFC 6604 §3). For a loop, or a
+    /// chain of more than `HOPS_MAX` aliases, the answer has the CNAME records alone.
     ///
     /// In kube-dns, a chain without records at its end has no CNAME records either, and SRV is not followed.
     pub(super) fn follow_alias(

@@ -1,6 +1,6 @@
 //! Relays between the API server and the server on every node: installed with Helm and the commands of
-//! docs/every-node.md and docs/relay.md, and ended one by one and all together. The audit log of the API server says
-//! who has listed and watched.
+//! docs/every-node.md and docs/relay.md, and ended one by one and all together. The audit log of the API server has the
+//! lists and watches of each client.
 
 use std::collections::BTreeMap;
 use std::path::Path;
