@@ -43,7 +43,11 @@ impl Form {
         match self {
             Form::Full => Cow::Borrowed(&object.full),
             Form::Stripped => Cow::Borrowed(&object.stripped),
-            Form::WithPods | Form::Json => Cow::Owned(with_pods(kind, object)),
+            // Few subscribers want the names of pods, so that they are not stored in this form.
+            Form::WithPods | Form::Json => {
+                let stripped = strip(kind, &object.full).ok().expected("an object that was valid when it was stored");
+                Cow::Owned(stripped.unwrap_or_default())
+            }
         }
     }
 }
@@ -84,12 +88,7 @@ pub(crate) fn put_event(out: &mut Vec<u8>, kind: Kind, form: Form, what: EventTy
 
 /// Returns a stored object as JSON.
 fn json(kind: Kind, object: &Stored) -> Option<String> {
-    to_json(kind, &with_pods(kind, object)).ok().expected("the JSON of a stored object")
-}
-
-/// Strips an object again. Few subscribers want the names of pods, so that they are not stored in this form.
-fn with_pods(kind: Kind, object: &Stored) -> Vec<u8> {
-    strip(kind, &object.full).ok().expected("an object that was valid when it was stored").unwrap_or_default()
+    to_json(kind, &Form::Json.bytes(kind, object)).ok().expected("the JSON of a stored object")
 }
 
 /// Appends a bookmark. `ends_list` marks the end of the initial events.
