@@ -38,29 +38,36 @@ impl Replacement {
         let base = new.metadata()?.len();
         new.sync_all()?;
         for _ in 0..ROUNDS_MAX {
-            let end = old.metadata()?.len();
-            if end - copied <= REST_MAX / 4 {
+            let rest = appended(old, copied)?;
+            if rest <= REST_MAX / 4 {
                 new.sync_all()?;
                 return Ok(Replacement { file: new, base, copied });
             }
-            copied = copy(old, copied, end, &new)?;
+            copied = copy(old, copied, copied + rest, &new)?;
         }
         Err(io::Error::other("the events came faster than they could be copied"))
     }
 
     /// Completes the new file with the rest of the old one, and makes it the snapshot. Returns its length.
     pub(super) fn finish(&self, path: &Path, old: &File) -> io::Result<u64> {
-        let end = old.metadata()?.len();
-        if end - self.copied > REST_MAX {
+        let rest = appended(old, self.copied)?;
+        if rest > REST_MAX {
             return Err(io::Error::other("too many events came meanwhile"));
         }
         if !is_at(old, path).unwrap_or(false) {
             return Err(io::Error::other("another process has replaced the snapshot"));
         }
-        copy(old, self.copied, end, &self.file)?;
+        copy(old, self.copied, self.copied + rest, &self.file)?;
         file::publish(path, &self.file)?;
         Ok(self.file.metadata()?.len())
     }
+}
+
+/// Returns the number of bytes of a file after an offset. One that ends before it was cut by another process, and has
+/// lost records.
+fn appended(file: &File, offset: u64) -> io::Result<u64> {
+    let length = file.metadata()?.len();
+    length.checked_sub(offset).ok_or_else(|| io::Error::other("another process has cut the snapshot"))
 }
 
 /// Writes the records that count among those up to an offset. Returns the offset after the last one.

@@ -142,8 +142,15 @@ fn records_that_arrive_during_a_compaction_are_in_the_new_file() {
     let file = fs::File::open(folder.file()).unwrap();
     assert!(!transport::files::is_at(&old, &folder.file()).unwrap_or(false));
     assert_eq!(positions(&file), ["2", "3", "4"]);
-    // Another process has taken the path: its file stays.
     let now = journal.file().unwrap();
+    // Another process has cut the file, and with it records that may count.
+    let replacement = Replacement::write(&folder.file(), &Header::new(&request()), &now).unwrap();
+    let whole = fs::read(folder.file()).unwrap();
+    fs::write(folder.file(), &whole[..whole.len() - 1]).unwrap();
+    let refused = replacement.finish(&folder.file(), &now).unwrap_err();
+    assert_eq!(refused.to_string(), "another process has cut the snapshot");
+    fs::write(folder.file(), whole).unwrap();
+    // Another process has taken the path: its file stays.
     let replacement = Replacement::write(&folder.file(), &Header::new(&request()), &now).unwrap();
     fs::remove_file(folder.file()).unwrap();
     fs::write(folder.file(), "another").unwrap();
