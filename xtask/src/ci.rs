@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
 use std::process::{ChildStderr, Command, Stdio};
 use std::sync::mpsc::Receiver;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::{Failed, fuzzing, root};
 
 /// Run of the fuzz targets. The seed is fixed, so that a change passes or fails for what it contains; `cargo xtask
 /// fuzz` explores.
-const FUZZING: fuzzing::Session<'_> = fuzzing::Session { only: None, seconds: 10, seed: Some(1), keep: false };
+const FUZZING: fuzzing::Session<'_> = fuzzing::Session { only: None, seconds: 6, seed: Some(1), keep: false };
 
 /// Check: its name, the program and its arguments.
 struct Check(&'static str, &'static str, &'static [&'static str]);
@@ -61,6 +61,7 @@ pub(crate) fn run() -> Result<(), Failed> {
             println!("{name}: SKIPPED, cargo-deny is not installed; run `cargo install --locked cargo-deny`");
             continue;
         }
+        let _timed = Timed::new(name);
         println!("{name}: {program} {}", arguments.join(" "));
         let status = Command::new(program).args(*arguments).current_dir(root()).status();
         let passed = status.map_err(|error| format!("{program}: {error}"))?.success();
@@ -69,8 +70,11 @@ pub(crate) fn run() -> Result<(), Failed> {
         }
     }
     check_template()?;
+    build_tests()?;
+    // The tests of the whole server mostly wait, and leave time to build the fuzz targets.
+    let fuzzers = fuzzing::Build::start()?;
     let Tested { unreliable, skipped } = test()?;
-    fuzzing::look(FUZZING)?;
+    fuzz(fuzzers)?;
     check_advisories()?;
     println!("{} parts of tests did not run here", skipped.len());
     skipped.iter().for_each(|line| println!("{line}"));
@@ -83,9 +87,40 @@ pub(crate) fn run() -> Result<(), Failed> {
     Ok(())
 }
 
+/// Check that runs. Its time is shown at the end, for those who wait for it.
+struct Timed(&'static str, Instant);
+
+impl Timed {
+    fn new(name: &'static str) -> Timed {
+        Timed(name, Instant::now())
+    }
+}
+
+impl Drop for Timed {
+    fn drop(&mut self) {
+        println!("{}: {} s", self.0, self.1.elapsed().as_secs());
+    }
+}
+
+fn build_tests() -> Result<(), Failed> {
+    let _timed = Timed::new("build of the tests");
+    let status = Command::new("cargo").args(TESTS).arg("--no-run").current_dir(root()).status();
+    if status.map_err(|error| format!("cargo: {error}"))?.success() {
+        Ok(())
+    } else {
+        Err("tests: they cannot be built".to_owned())
+    }
+}
+
+fn fuzz(fuzzers: Option<fuzzing::Build>) -> Result<(), Failed> {
+    let _timed = Timed::new("fuzz");
+    fuzzers.map_or(Ok(()), |fuzzers| fuzzing::look(&fuzzers.finish()?, FUZZING))
+}
+
 /// Checks that the example of a program with a plugin of its own compiles. Its scenarios are played by the tests of the
 /// crate `plugin`.
 fn check_template() -> Result<(), Failed> {
+    let _timed = Timed::new("plugin template");
     println!("plugin template: cargo check in {TEMPLATE}");
     let folder = root().join(TEMPLATE);
     // Without the same versions, all dependencies would be compiled again.
@@ -115,6 +150,7 @@ struct Tested {
 /// Runs all tests. Programs that fail run a second time, alone: one test in a thousand that depends on the load of the
 /// machine must not hide what the others say about a change.
 fn test() -> Result<Tested, Failed> {
+    let _timed = Timed::new("tests");
     println!("tests: cargo {}", TESTS.join(" "));
     let no_cargo = |error| format!("cargo: {error}");
     let mut cargo = Command::new("cargo")

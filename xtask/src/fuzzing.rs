@@ -4,7 +4,7 @@
 //! flags for coverage work with the stable compiler.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
@@ -58,28 +58,24 @@ pub(crate) struct Session<'a> {
 
 /// Runs the targets that the command line selects.
 pub(crate) fn run(options: &ArgMatches) -> Result<(), Failed> {
-    look(Session {
+    let Some(build) = Build::start()? else { return Ok(()) };
+    let session = Session {
         only: options.get_one("target").map(String::as_str),
         seconds: options.get_one::<u32>("seconds").copied().unwrap_or_default(),
         seed: None,
         keep: options.get_flag("keep"),
-    })
+    };
+    look(&build.finish()?, session)
 }
 
-/// Runs as many targets at a time as there are CPUs: a target uses one.
-pub(crate) fn look(session: Session<'_>) -> Result<(), Failed> {
-    if !has_cxx() {
-        println!("fuzz: SKIPPED, libFuzzer needs a C++ compiler");
-        return Ok(());
-    }
-    let host = host()?;
-    build(&host)?;
+/// Runs as many targets at a time as there are CPUs: a target uses one. `host` is that of [`Build::finish`].
+pub(crate) fn look(host: &str, session: Session<'_>) -> Result<(), Failed> {
     let is_selected = |name: &String| session.only.is_none_or(|only| only == name);
     let names: Vec<String> = targets()?.into_iter().filter(is_selected).collect();
     let next = AtomicUsize::new(0);
     let run_rest = || {
         while let Some(name) = names.get(next.fetch_add(1, Ordering::Relaxed)) {
-            run_target(&host, name, session)?;
+            run_target(host, name, session)?;
         }
         Ok(())
     };
@@ -125,18 +121,46 @@ fn folder() -> PathBuf {
     root().join("target/fuzz")
 }
 
-fn build(host: &str) -> Result<(), Failed> {
-    let status = Command::new("cargo")
-        .args(["build", "--quiet", "--package", "portolan-fuzz", "--features", "libfuzzer", "--bins"])
-        .args(["--profile", "fuzz", "--target", host, "--target-dir"])
-        .arg(folder())
-        .env("RUSTFLAGS", COVERAGE)
-        .current_dir(root())
-        .status();
-    if status.map_err(|error| error.to_string())?.success() {
-        Ok(())
-    } else {
-        Err("fuzz: the targets cannot be built".to_owned())
+/// Build of all targets, which goes on until it is waited for, or dropped.
+pub(crate) struct Build {
+    cargo: Child,
+    host: String,
+}
+
+impl Build {
+    /// Starts it, with the least share of the CPUs. Returns nothing, and says so, without a C++ compiler.
+    pub(crate) fn start() -> Result<Option<Build>, Failed> {
+        if !has_cxx() {
+            println!("fuzz: SKIPPED, libFuzzer needs a C++ compiler");
+            return Ok(None);
+        }
+        let host = host()?;
+        let cargo = Command::new("nice")
+            .args(["-n", "19", "cargo", "build", "--quiet", "--package", "portolan-fuzz", "--features", "libfuzzer"])
+            .args(["--bins", "--profile", "fuzz", "--target", &host, "--target-dir"])
+            .arg(folder())
+            .env("RUSTFLAGS", COVERAGE)
+            .current_dir(root())
+            .spawn()
+            .map_err(|error| format!("nice cargo: {error}"))?;
+        Ok(Some(Build { cargo, host }))
+    }
+
+    /// Waits until all targets are built. Returns the target triple of this machine.
+    pub(crate) fn finish(mut self) -> Result<String, Failed> {
+        if self.cargo.wait().map_err(|error| error.to_string())?.success() {
+            Ok(std::mem::take(&mut self.host))
+        } else {
+            Err("fuzz: the targets cannot be built".to_owned())
+        }
+    }
+}
+
+impl Drop for Build {
+    fn drop(&mut self) {
+        // It has ended if somebody has waited for it.
+        let _ = self.cargo.kill();
+        let _ = self.cargo.wait();
     }
 }
 
