@@ -114,7 +114,9 @@ fn build_tests() -> Result<(), Failed> {
 
 fn fuzz(fuzzers: Option<fuzzing::Build>) -> Result<(), Failed> {
     let _timed = Timed::new("fuzz");
-    fuzzers.map_or(Ok(()), |fuzzers| fuzzing::look(&fuzzers.finish()?, FUZZING))
+    let Some(fuzzers) = fuzzers else { return Ok(()) };
+    fuzzers.finish()?;
+    fuzzing::look(FUZZING)
 }
 
 /// Checks that the example of a program with a plugin of its own compiles. Its scenarios are played by the tests of the
@@ -126,10 +128,9 @@ fn check_template() -> Result<(), Failed> {
     // Without the same versions, all dependencies would be compiled again.
     let lock = std::fs::copy(root().join("Cargo.lock"), folder.join("Cargo.lock"));
     lock.map_err(|error| format!("{TEMPLATE}/Cargo.lock: {error}"))?;
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), Into::into);
     let status = Command::new("cargo")
         .args(["check", "--quiet", "--all-targets", "--target-dir"])
-        .arg(target)
+        .arg(fuzzing::target())
         .current_dir(folder)
         .status();
     if status.map_err(|error| format!("cargo: {error}"))?.success() {

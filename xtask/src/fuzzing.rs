@@ -18,10 +18,11 @@ const TARGETS: &str = "crates/fuzz/src/bin";
 const SECONDS: &str = "20";
 /// Maximum length of an input in bytes. Some packets and Corefiles are longer, but length alone finds no new behaviour.
 const INPUT_MAX: usize = 4096;
-/// Compiler flags for coverage instrumentation in the format of libFuzzer.
-const COVERAGE: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=3 \
-    -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
-    -Cllvm-args=-sanitizer-coverage-trace-compares";
+/// Compiler with coverage instrumentation, for the crates of this project alone: the others are built once for the tests
+/// and the fuzz targets.
+const COMPILER: &str = "xtask/src/coverage.sh";
+/// Optimisation of the crates of this project. Without it, a target tries a tenth of the inputs.
+const OPTIMISED: &str = "profile.dev.opt-level=1";
 
 /// Returns the command line of `fuzz`.
 pub(crate) fn command() -> clap::Command {
@@ -65,17 +66,18 @@ pub(crate) fn run(options: &ArgMatches) -> Result<(), Failed> {
         seed: None,
         keep: options.get_flag("keep"),
     };
-    look(&build.finish()?, session)
+    build.finish()?;
+    look(session)
 }
 
-/// Runs as many targets at a time as there are CPUs: a target uses one. `host` is that of [`Build::finish`].
-pub(crate) fn look(host: &str, session: Session<'_>) -> Result<(), Failed> {
+/// Runs as many targets at a time as there are CPUs: a target uses one.
+pub(crate) fn look(session: Session<'_>) -> Result<(), Failed> {
     let is_selected = |name: &String| session.only.is_none_or(|only| only == name);
     let names: Vec<String> = targets()?.into_iter().filter(is_selected).collect();
     let next = AtomicUsize::new(0);
     let run_rest = || {
         while let Some(name) = names.get(next.fetch_add(1, Ordering::Relaxed)) {
-            run_target(host, name, session)?;
+            run_target(name, session)?;
         }
         Ok(())
     };
@@ -98,9 +100,9 @@ fn targets() -> Result<Vec<String>, Failed> {
     Ok(names)
 }
 
-fn run_target(host: &str, name: &str, session: Session<'_>) -> Result<(), Failed> {
+fn run_target(name: &str, session: Session<'_>) -> Result<(), Failed> {
     println!("fuzz: {name} for {} s", session.seconds);
-    let fuzzer = Fuzzer::new(host, name)?;
+    let fuzzer = Fuzzer::new(name)?;
     fuzzer.look(session)?;
     if session.keep { fuzzer.keep() } else { Ok(()) }
 }
@@ -109,23 +111,17 @@ fn has_cxx() -> bool {
     Command::new("c++").arg("--version").output().is_ok_and(|output| output.status.success())
 }
 
-/// Returns the target triple of this machine. Passing it to cargo keeps the flags away from build scripts.
-fn host() -> Result<String, Failed> {
-    let output = Command::new("rustc").arg("-vV").output().map_err(|error| format!("rustc: {error}"))?;
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    let host = said.lines().find_map(|line| line.strip_prefix("host: "));
-    host.map(str::to_owned).ok_or_else(|| "the output of `rustc -vV` has no host".to_owned())
+fn folder() -> PathBuf {
+    target().join("fuzz")
 }
 
-fn folder() -> PathBuf {
-    root().join("target/fuzz")
+/// Returns the folder of what cargo builds.
+pub(crate) fn target() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), Into::into)
 }
 
 /// Build of all targets, which goes on until it is waited for, or dropped.
-pub(crate) struct Build {
-    cargo: Child,
-    host: String,
-}
+pub(crate) struct Build(Child);
 
 impl Build {
     /// Starts it, with the least share of the CPUs. Returns nothing, and says so, without a C++ compiler.
@@ -134,22 +130,19 @@ impl Build {
             println!("fuzz: SKIPPED, libFuzzer needs a C++ compiler");
             return Ok(None);
         }
-        let host = host()?;
         let cargo = Command::new("nice")
             .args(["-n", "19", "cargo", "build", "--quiet", "--package", "portolan-fuzz", "--features", "libfuzzer"])
-            .args(["--bins", "--profile", "fuzz", "--target", &host, "--target-dir"])
-            .arg(folder())
-            .env("RUSTFLAGS", COVERAGE)
+            .args(["--bins", "--config", OPTIMISED])
+            .env("RUSTC_WORKSPACE_WRAPPER", root().join(COMPILER))
             .current_dir(root())
-            .spawn()
-            .map_err(|error| format!("nice cargo: {error}"))?;
-        Ok(Some(Build { cargo, host }))
+            .spawn();
+        cargo.map(|cargo| Some(Build(cargo))).map_err(|error| format!("nice cargo: {error}"))
     }
 
-    /// Waits until all targets are built. Returns the target triple of this machine.
-    pub(crate) fn finish(mut self) -> Result<String, Failed> {
-        if self.cargo.wait().map_err(|error| error.to_string())?.success() {
-            Ok(std::mem::take(&mut self.host))
+    /// Waits until all targets are built.
+    pub(crate) fn finish(mut self) -> Result<(), Failed> {
+        if self.0.wait().map_err(|error| format!("cargo: {error}"))?.success() {
+            Ok(())
         } else {
             Err("fuzz: the targets cannot be built".to_owned())
         }
@@ -159,8 +152,8 @@ impl Build {
 impl Drop for Build {
     fn drop(&mut self) {
         // It has ended if somebody has waited for it.
-        let _ = self.cargo.kill();
-        let _ = self.cargo.wait();
+        let _ = self.0.kill();
+        let _ = self.0.wait();
     }
 }
 
@@ -175,14 +168,14 @@ struct Fuzzer {
 }
 
 impl Fuzzer {
-    fn new(host: &str, name: &str) -> Result<Fuzzer, Failed> {
+    fn new(name: &str) -> Result<Fuzzer, Failed> {
         let fresh = folder().join("corpus").join(name);
         for folder in [&fresh, &folder().join("findings")] {
             std::fs::create_dir_all(folder).map_err(|error| error.to_string())?;
         }
         Ok(Fuzzer {
             name: name.to_owned(),
-            program: folder().join(host).join("fuzz").join(name),
+            program: target().join("debug").join(name),
             kept: root().join("crates/fuzz/corpus").join(name),
             fresh,
         })
