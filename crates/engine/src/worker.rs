@@ -117,7 +117,7 @@ impl Worker {
         self.clock.now()
     }
 
-    /// Wall-clock time since the Unix epoch, for signatures that others verify. It may jump.
+    /// Wall-clock time since the Unix epoch, for what others share: signatures, and hours of the day. It may jump.
     #[must_use]
     pub fn since_1970(&self) -> Duration {
         self.clock.since_1970()

@@ -1,7 +1,7 @@
 //! Scenarios: text files (`*.scn`) that define the input of a server and the expected results.
 //!
-//! A file is a list of statements, executed in order and in virtual time. A statement starts at the margin; the
-//! indented lines below belong to it. `#` starts a comment line.
+//! A file is a list of statements, executed in order and in virtual time, from 2026-01-01T00:00:00Z on. A statement
+//! starts at the margin; the indented lines below belong to it. `#` starts a comment line.
 //!
 //! | statement | meaning |
 //! |---|---|
