@@ -85,7 +85,8 @@ pub(super) const CHECKS: &[Check] = &[
         meaning: "A DaemonSet has the server, and the Service has no `trafficDistribution: PreferSameNode`, so \
                   queries go to the Pods of all nodes. `kubeadm upgrade` writes the Service without the field, and \
                   starts the Deployment again; a cloud that manages the Service does so at any time.",
-        fix: "Set the field again, and upgrade with `kubeadm upgrade apply --skip-phases=addon/coredns`",
+        fix: "Set the field again, and upgrade with `--skip-phases=addon/coredns`: `kubeadm upgrade apply`, and \
+              `kubeadm upgrade node` on the other control-plane nodes",
         run: preference,
     },
     Check {
