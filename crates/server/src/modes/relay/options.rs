@@ -52,13 +52,17 @@ pub fn command() -> clap::Command {
         .arg(option("listen", "[HOST]:PORT", "Address for subscribers").default_value(":9443"))
         .arg(option("metrics", "[HOST]:PORT", "Address of /metrics, /ready and /healthz").default_value(":9154"))
         .arg(
-            option("kinds", "LIST", "Kinds to follow, separated by commas: also `pods` and `nodes`")
-                .value_delimiter(',')
-                .value_parser(read_kind)
-                .default_value("namespaces,services,endpointslices"),
+            option(
+                "kinds",
+                "LIST",
+                "Kinds to follow, in place of the default, separated by commas: `pods` and `nodes` too",
+            )
+            .value_delimiter(',')
+            .value_parser(read_kind)
+            .default_value("namespaces,services,endpointslices"),
         )
         .arg(
-            option("allow", "SUBJECT", "Account that may subscribe; may be repeated")
+            option("allow", "SUBJECT", "Account that may subscribe, in place of the default; may be repeated")
                 .action(ArgAction::Append)
                 .default_value(SUBJECT),
         )
