@@ -18,8 +18,7 @@ const TARGETS: &str = "crates/fuzz/src/bin";
 const SECONDS: &str = "20";
 /// Maximum length of an input in bytes. Some packets and Corefiles are longer, but length alone finds no new behaviour.
 const INPUT_MAX: usize = 4096;
-/// Compiler with coverage instrumentation, for the crates of this project alone. The tests and the fuzz targets share the
-/// others.
+/// Compiler with coverage instrumentation, for the crates of this project alone. The tests use the others too.
 const COMPILER: &str = "xtask/src/coverage.sh";
 /// Optimisation of the crates of this project. Without it, a target tries a tenth of the inputs.
 const OPTIMISED: &str = "profile.dev.opt-level=1";
