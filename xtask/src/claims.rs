@@ -1,5 +1,5 @@
-//! Checks the pages that list claims with their tests: each number has one row, and each row cites tests, or says that
-//! there is none. Every cited test, scenario and file exists under its whole path.
+//! Checks the pages that list claims with their tests: each number has one row, and each row cites tests or says that
+//! it has none. Every cited test, scenario and file exists under its whole path.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -57,11 +57,10 @@ fn citations(text: &str) -> impl Iterator<Item = &str> {
 
 /// Returns true if a file has a function with this name and the attribute of a test.
 fn has_test(text: &str, name: &str) -> bool {
-    text.split_once(&format!("fn {name}(")).is_some_and(|(before, _)| {
-        let above = before.lines().rev().skip(1).map(str::trim_start);
-        let mut attributes = above.take_while(|line| line.starts_with("#[") || line.starts_with("//"));
-        attributes.any(|line| line.starts_with("#[test]") || line.starts_with("#[tokio::test"))
-    })
+    let Some((before, _)) = text.split_once(&format!("fn {name}(")) else { return false };
+    let (above, _) = before.rsplit_once('\n').unwrap_or_default();
+    let mut attributes = above.lines().rev().map(str::trim_start).take_while(|line| line.starts_with(['#', '/']));
+    attributes.any(|line| line.starts_with("#[test]") || line.starts_with("#[tokio::test"))
 }
 
 /// Returns the rows of all tables that have a column of tests, each with the cell in it.
@@ -82,7 +81,7 @@ fn rows(text: &str) -> impl Iterator<Item = (&str, &str)> {
     })
 }
 
-/// Returns what is wrong with a row that neither cites a test nor says that there is none.
+/// Returns what is wrong with a row that neither cites a test nor says that it has none.
 fn uncited(row: &str, test: &str) -> Option<String> {
     let says_so = WITHOUT_TEST.iter().any(|start| test.starts_with(start));
     let start: String = row.chars().take(60).collect();
@@ -105,13 +104,15 @@ fn numbers(text: &str) -> Vec<String> {
 mod tests {
     use super::*;
 
-    const SOURCE: &str = "#[test]\n#[ignore]\nfn holds() {}\n\n#[tokio::test(start_paused = true)]\n\
-                          async fn later() {}\n\n// #[test] of another one\n\nfn helper() {}\n";
+    const SOURCE: &str = "#[test]\nfn first() {}\n\n#[test]\n#[ignore]\nfn holds() {}\n\n\
+                          #[tokio::test(start_paused = true)]\nasync fn later() {}\n\n\
+                          // #[test] of another one\n\nfn helper() {}\n";
 
     #[test]
     fn reports_citations_of_what_does_not_exist() {
         let files = ["crates/a/tests/b.rs", "crates/a/src/c.scn"].map(PathBuf::from);
         for (cited, count) in [
+            ("crates/a/tests/b.rs::first", 0),
             ("crates/a/tests/b.rs::holds", 0),
             ("crates/a/tests/b.rs::later", 0),
             ("crates/a/src/c.scn", 0),
