@@ -12,6 +12,7 @@ mod arrows;
 pub mod binary;
 mod book;
 mod ci;
+mod claims;
 mod cycles;
 mod dependencies;
 mod errors;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::prose::{self, Openings};
-use crate::{Failed, errors, root};
+use crate::{Failed, claims, errors, root};
 
 /// Maximum number of lines of a Rust file.
 const LINES_MAX: usize = 800;
@@ -68,6 +68,7 @@ fn check(path: &Path, text: &str, files: &[PathBuf]) -> Vec<String> {
         wrong.extend(
             tests_named(text).filter(|test| !exists(test, files)).map(|test| format!("test `{test}` does not exist")),
         );
+        wrong.extend(claims::check(path, text, files));
     }
     wrong
 }

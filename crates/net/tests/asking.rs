@@ -9,7 +9,7 @@
 
 mod support;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::future::Future;
 use std::io::Read;
 use std::net::{SocketAddr, TcpListener, UdpSocket};
@@ -105,13 +105,15 @@ fn ignores_datagrams_that_do_not_answer_the_question() {
     let upstream = Upstream::new();
     let running = beside(upstream.address(), |client| async move { client.query(Transport::Udp, LONG, None).await });
     let (query, from) = upstream.query();
-    let mut lies = vec![query.clone(), answer_to(&query), answer_to(&query), answer_to(&query), answer_to(&query)];
-    // The query itself without QR, then: wrong ID, wrong name, wrong type, question cut short.
-    lies[1][1] ^= 1;
-    lies[2][13] ^= 1;
-    let name_end = wire::question_end(&query).unwrap();
-    lies[3][name_end - 3] ^= 1;
-    lies[4].truncate(name_end - 1);
+    let end = wire::question_end(&query).unwrap();
+    let mut lies = vec![answer_to(&query); 5];
+    // Wrong ID, wrong name, wrong type, wrong class, question cut short.
+    for (lie, byte) in lies.iter_mut().zip([1, 13, end - 3, end - 1]) {
+        lie[byte] ^= 1;
+    }
+    lies[4].truncate(end - 1);
+    // The query without QR, nothing, and bytes that are no message.
+    lies.extend([query.clone(), Vec::new(), vec![0xff; 11], vec![0xff; 600]]);
     for lie in &lies {
         upstream.0.send_to(lie, from).unwrap();
     }
@@ -186,46 +188,98 @@ fn an_error_of_an_earlier_datagram_does_not_fail_a_later_one() {
     assert!(running.join().unwrap().is_ok());
 }
 
-/// Asks one query after another, and returns the queries as an upstream sees them: the number per port, and the IDs.
-fn ports_and_ids(queries: usize) -> (HashMap<u16, usize>, HashSet<[u8; 2]>) {
+/// Asks one query after another, and returns the port and the ID of each, as an upstream sees them.
+fn ports_and_ids(queries: usize) -> Vec<(u16, u16)> {
     let upstream = Upstream::new();
     let running = beside(upstream.address(), move |client| async move {
         for _ in 0..queries {
             client.query(Transport::Udp, LONG, None).await.unwrap();
         }
     });
-    let (mut ports, mut ids) = (HashMap::new(), HashSet::new());
-    for _ in 0..queries {
+    let answered = |_| {
         let query = upstream.query();
-        *ports.entry(query.1.port()).or_default() += 1;
-        ids.insert([query.0[0], query.0[1]]);
         upstream.answer(&query);
-    }
+        (query.1.port(), u16::from_be_bytes([query.0[0], query.0[1]]))
+    };
+    let seen = (0..queries).map(answered).collect();
     running.join().unwrap();
-    (ports, ids)
+    seen
+}
+
+/// Returns the different ports of queries.
+fn ports_of(seen: &[(u16, u16)]) -> HashSet<u16> {
+    seen.iter().map(|(port, _)| *port).collect()
 }
 
 #[test]
 fn source_ports_and_ids_vary() {
-    let (ports, ids) = ports_and_ids(200);
+    let seen = ports_and_ids(200);
+    let (ports, ids) = (ports_of(&seen), seen.iter().map(|(_, id)| *id).collect::<HashSet<u16>>());
     // More than 25 if the computer was so slow that a second passed between two queries.
     assert!(ports.len() >= 25 && ids.len() > 180, "{} ports, {} ids", ports.len(), ids.len());
 }
 
-#[test]
-fn source_ports_are_spread_over_the_range_of_the_system() {
-    const BUCKETS: usize = 16;
-    let (ports, _) = ports_and_ids(8 * 800);
+/// Number of parts of the range of ports, and of their last digits, that tests compare.
+const BUCKETS: usize = 16;
+/// Value that the chi-squared statistic of [`BUCKETS`] equal probabilities exceeds once in 10^10 runs.
+const CHI_SQUARED_MAX: f64 = 80.0;
+
+/// Counts ports by their part of the range of the system, and by their last digit in base [`BUCKETS`].
+fn spread(ports: &HashSet<u16>) -> [[u32; BUCKETS]; 2] {
     let range = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap();
     let bounds: Vec<usize> = range.split_whitespace().map(|bound| bound.parse().unwrap()).collect();
     let (low, width) = (bounds[0], bounds[1] + 1 - bounds[0]);
-    let mut buckets = [0_u32; BUCKETS];
-    ports.keys().for_each(|port| buckets[(usize::from(*port) - low) * BUCKETS / width] += 1);
-    // Chi-squared test. With 15 degrees of freedom, uniform ports exceed 80 once in 10^10 runs.
-    let expected = f64::from(buckets.iter().sum::<u32>()) / 16.0;
-    let deviation = |count: &u32| (f64::from(*count) - expected).powi(2) / expected;
-    let chi_squared: f64 = buckets.iter().map(deviation).sum();
-    assert!(chi_squared < 80.0, "{chi_squared}: {buckets:?}");
+    let mut buckets = [[0; BUCKETS]; 2];
+    for port in ports {
+        buckets[0][(usize::from(*port) - low) * BUCKETS / width] += 1;
+        buckets[1][usize::from(*port) % BUCKETS] += 1;
+    }
+    buckets
+}
+
+#[test]
+fn source_ports_are_spread_over_the_range_of_the_system() {
+    for buckets in spread(&ports_of(&ports_and_ids(8 * 800))) {
+        let expected = f64::from(buckets.iter().sum::<u32>()) / 16.0;
+        let deviation = |count: &u32| (f64::from(*count) - expected).powi(2) / expected;
+        let chi_squared: f64 = buckets.iter().map(deviation).sum();
+        assert!(chi_squared < CHI_SQUARED_MAX, "{chi_squared}: {buckets:?}");
+    }
+}
+
+#[test]
+fn source_ports_do_not_tell_which_thread_asks() {
+    let other = std::thread::spawn(|| ports_of(&ports_and_ids(8 * 800)));
+    let seen = [ports_of(&ports_and_ids(8 * 800)), other.join().unwrap()];
+    let total = seen.each_ref().map(|ports| f64::from(u32::try_from(ports.len()).unwrap()));
+    let [one, two] = seen.each_ref().map(spread);
+    for (ones, twos) in one.iter().zip(&two) {
+        // Chi-squared test of the hypothesis that both come from one distribution.
+        let deviation = |(a, b): (&u32, &u32)| {
+            let (a, b) = (f64::from(*a), f64::from(*b));
+            (a * (total[1] / total[0]).sqrt() - b * (total[0] / total[1]).sqrt()).powi(2) / (a + b).max(1.0)
+        };
+        let chi_squared: f64 = ones.iter().zip(twos).map(deviation).sum();
+        assert!(chi_squared < CHI_SQUARED_MAX, "{chi_squared}: {ones:?} {twos:?}");
+    }
+}
+
+#[test]
+fn ids_have_balanced_bits_and_differ_between_clients() {
+    const QUERIES: u32 = 8000;
+    let ids = |queries: u32| ports_and_ids(queries as usize).into_iter().map(|(_, id)| id).collect::<Vec<u16>>();
+    let (first, second) = (ids(QUERIES), ids(100));
+    // Each bit is set in half of the IDs, and changes in half of the steps to the next, within seven sigma.
+    let sigma = f64::from(QUERIES).sqrt() / 2.0;
+    let half = f64::from(QUERIES) / 2.0;
+    let is_half = |count: usize| (f64::from(u32::try_from(count).unwrap()) - half).abs() < 7.0 * sigma;
+    for bit in 0..u16::BITS {
+        let set = first.iter().filter(|id| *id >> bit & 1 == 1).count();
+        let changed = first.windows(2).filter(|pair| (pair[0] ^ pair[1]) >> bit & 1 == 1).count();
+        assert!(is_half(set) && is_half(changed), "bit {bit}: {set} set, {changed} changed");
+    }
+    let equal = first.iter().zip(&second).filter(|(one, two)| one == two).count();
+    assert!(equal < 5, "{equal} of 100 IDs are those of the client before");
 }
 
 /// Returns the number of UDP sockets of this computer that are connected to an address of 127.0.0.1.

@@ -203,9 +203,14 @@ fn signed(key_name: &[u8], secret: &[u8]) -> Vec<u8> {
     sign(asked("www.example.org.", Type::A), key_name, secret)
 }
 
-fn sign(mut message: Vec<u8>, key_name: &[u8], secret: &[u8]) -> Vec<u8> {
+fn sign(message: Vec<u8>, key_name: &[u8], secret: &[u8]) -> Vec<u8> {
+    sign_at(SystemTime::now(), message, key_name, secret)
+}
+
+/// Signs a query as a client whose clock shows this time.
+fn sign_at(now: SystemTime, mut message: Vec<u8>, key_name: &[u8], secret: &[u8]) -> Vec<u8> {
     let algorithm = b"\x0bhmac-sha256\0";
-    let seconds = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs().to_be_bytes();
+    let seconds = now.duration_since(UNIX_EPOCH).unwrap().as_secs().to_be_bytes();
     let (time, fudge) = (&seconds[2..], 300u16.to_be_bytes());
     let variables = [key_name, &[0, 255, 0, 0, 0, 0], algorithm, time, &fudge, &[0, 0, 0, 0]].concat();
     let key = hmac::Key::new(hmac::HMAC_SHA256, secret);
@@ -224,7 +229,9 @@ const EDNS_VERSION: usize = CLASS + 1 + 6;
 #[test]
 fn a_message_has_the_same_outcome_on_all_transports() {
     let running = Running::start("gate", "");
-    let rows: [(&str, Vec<u8>, Option<Rcode>); 19] = [
+    let hour = Duration::from_secs(3600);
+    let at = |time| sign_at(time, asked("www.example.org.", Type::A), b"\x03key\0", SECRET);
+    let rows: [(&str, Vec<u8>, Option<Rcode>); 21] = [
         ("query", asked("www.example.org.", Type::A), Some(Rcode::NOERROR)),
         ("no name", asked("example.net.", Type::A), Some(Rcode::SERVFAIL)),
         ("opcode STATUS", changed(&[(2, 0x10)]), Some(Rcode::NOTIMP)),
@@ -244,6 +251,8 @@ fn a_message_has_the_same_outcome_on_all_transports() {
         ("signed", signed(b"\x03key\0", SECRET), Some(Rcode::NOERROR)),
         ("bad signature", signed(b"\x03key\0", b"another secret of 32 bytes ....."), Some(Rcode::NOTAUTH)),
         ("unknown key", signed(b"\x05other\0", SECRET), Some(Rcode::NOTAUTH)),
+        ("signed too early", at(SystemTime::now() - hour), Some(Rcode::NOTAUTH)),
+        ("signed too late", at(SystemTime::now() + hour), Some(Rcode::NOTAUTH)),
     ];
     for (rule, message, expected) in rows {
         for way in WAYS {
@@ -253,7 +262,8 @@ fn a_message_has_the_same_outcome_on_all_transports() {
             let rcode = answer.as_deref().map(rcode);
             assert_eq!(rcode, expected, "{rule} over {way:?}: {answer:?}");
             let is_signed = answer.is_some_and(|answer| answer.windows(13).any(|part| part == b"\x0bhmac-sha256\0"));
-            assert_eq!(is_signed, ["signed", "bad signature", "unknown key"].contains(&rule), "{rule} over {way:?}");
+            let has_signature = rule.starts_with("signed") || ["bad signature", "unknown key"].contains(&rule);
+            assert_eq!(is_signed, has_signature, "{rule} over {way:?}");
         }
     }
 }

@@ -111,6 +111,12 @@ fn keeps_the_configuration_if_the_new_corefile_is_invalid() {
         }
         assert_eq!(client.ask("one.test.", Type::A).unwrap().rcode(), Rcode::NOERROR);
     }
+    // Some editors remove a file before they write it again.
+    std::fs::remove_file(&path).unwrap();
+    server.signal("USR1");
+    let line = server.wait_for("Restart failed");
+    assert!(line.contains("cannot open "), "{line}");
+    assert_eq!(client.ask("one.test.", Type::A).unwrap().rcode(), Rcode::NOERROR);
 }
 
 #[test]

@@ -162,6 +162,16 @@ mod tests {
     }
 
     #[test]
+    fn reads_thousands_of_repeated_options() {
+        // As many NSID options of four bytes as a message has room for.
+        let count = 16_000_u16;
+        let options = b"\x00\x03\x00\x00".repeat(count.into());
+        let head = [QUERY, b"\x00\x00\x29\x04\xd0\x00\x00\x00\x00"].concat();
+        let packet = [&head[..], &(4 * count).to_be_bytes(), &options].concat();
+        assert_eq!(read(&packet).unwrap().options(&packet).count(), count.into());
+    }
+
+    #[test]
     fn rejects_malformed_queries() {
         let counts = |at: usize, value: u8| {
             let mut packet = [QUERY, OPT].concat();
