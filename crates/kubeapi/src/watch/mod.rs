@@ -92,7 +92,7 @@ impl Watcher {
             position: String::new(),
             sink,
             timing: Rc::clone(timing),
-            random: rand::make_rng(),
+            random: (timing.random)(),
             start: Instant::now(),
             reading: None,
             is_following: false,
@@ -249,7 +249,7 @@ impl Watcher {
             self.api.reconnect(self.asked);
         } else if let Some(order) = order {
             debug!(target: LOG, "Asking the API server for {}, without a relay", self.target.describe());
-            self.lookout = Some(Lookout::new(self.servers.get(self.relay), order));
+            self.lookout = Some(Lookout::new(self.servers.get(self.relay), order, (self.timing.random)()));
         }
     }
 
