@@ -8,7 +8,9 @@ use std::hash::BuildHasher;
 
 use hashbrown::HashTable;
 use host::invariant::{Expected as _, holds};
+use host::planted::{Bug, is_planted};
 
+use crate::Kind;
 use crate::kinds::{Effect, IndexReducer, ObjectState};
 use crate::object::{Event, Meta, Object};
 
@@ -92,6 +94,9 @@ impl<K: ObjectState + 'static> Reduce for Records<K> {
             }
             Event::Applied(object) if object.kind() == K::KIND => self.apply(object, reducer),
             Event::Applied(_) => Reduction::NOTHING,
+            Event::Deleted { .. } if K::KIND == Kind::EndpointSlice && is_planted(Bug::GhostEndpoints) => {
+                Reduction::NOTHING
+            }
             Event::Deleted { namespace, name } => self.delete(namespace, name, reducer),
             // An object that cannot be read still exists. Its last known state is better than none, so the sweep keeps
             // it.
@@ -191,7 +196,7 @@ impl<K: ObjectState> Records<K> {
     fn sweep(&mut self, reducer: &mut IndexReducer) -> Reduction {
         let (list, before) = (self.list, self.records.len());
         let mut swept = 0;
-        for record in self.records.extract_if(|record| record.list != list) {
+        for record in self.records.extract_if(|record| record.list != list && !is_planted(Bug::KeepsDeleted)) {
             record.state.remove(record.key, reducer);
             swept += 1;
         }

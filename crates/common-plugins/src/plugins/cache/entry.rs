@@ -6,6 +6,7 @@ use core::time::Duration;
 
 use engine::{Instant, Query, Response};
 use host::invariant::holds;
+use host::planted::{Bug, is_planted};
 use rcu::Seed;
 use wire::{Flags, Mark, Rcode, Type};
 
@@ -141,7 +142,7 @@ impl Entry {
 
     /// Returns true if the entry may still be used when entries are kept for `keep` after they expire.
     pub(super) fn is_of_use(&self, now: Instant, keep: Duration) -> bool {
-        now.since(self.stored) < Duration::from_secs(self.ttl.into()) + keep
+        now.since(self.stored) < Duration::from_secs(self.ttl.into()) + keep || is_planted(Bug::StaleForever)
     }
 
     /// Returns the response code.
