@@ -43,6 +43,9 @@ pub(crate) trait Reduce: Any + Send {
     /// Takes over the records of another watch of the same kind. The next list marks those that still exist.
     fn absorb(&mut self, other: Box<dyn Reduce>);
 
+    /// Forgets the versions of the known objects, so that none counts as current. The objects stay.
+    fn forget_versions(&mut self);
+
     /// Returns true if no object is known.
     fn is_empty(&self) -> bool;
 }
@@ -123,6 +126,10 @@ impl<K: ObjectState + 'static> Reduce for Records<K> {
             holds(is_new, "no two watches see the same object");
             self.records.insert_unique(record.key, Record { list: self.list, ..record }, |record| record.key);
         }
+    }
+
+    fn forget_versions(&mut self) {
+        self.records.iter_mut().for_each(|record| record.version = 0);
     }
 
     fn is_empty(&self) -> bool {

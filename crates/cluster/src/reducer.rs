@@ -150,6 +150,14 @@ impl Reducer {
         }
     }
 
+    /// Records that the source of a watch has another history now, because its storage was restored from a backup. It
+    /// gives versions a second time, so an object of the next list may differ from a known one of the same version.
+    pub fn forget_versions(&mut self, watch: usize) {
+        if let Some(watched) = self.watches.get_mut(watch) {
+            watched.records.forget_versions();
+        }
+    }
+
     /// Returns the record of an event for a [log](crate::snapshot). It is written before the event is applied, so that
     /// no later process knows less than what was answered. `position` is the one after the event, or `None` within a
     /// list. Returns `None` if the event changes nothing.

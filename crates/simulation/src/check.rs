@@ -1,10 +1,10 @@
 //! Checks of answers against the model of the cluster.
 
-use specification::answer::Answer;
-use specification::cluster::{Records, records};
+use specification::answer::{Answer, Authority, Rcode};
+use specification::cluster::{Records, ZONE, records};
 use specification::compare::differences;
 use specification::message::{self, Response};
-use specification::record::{Data, Question, Type};
+use specification::record::{Data, Question, Record, Type, is_within};
 
 use crate::mirror::Mirrors;
 use crate::objects;
@@ -19,7 +19,7 @@ pub(crate) struct Expected {
     is_known: bool,
     /// True while a list is on its way, whose end shows what was deleted.
     is_listing: bool,
-    /// True if the name has records in the cluster as it is at the API server.
+    /// True if no object that is known lets the name be denied.
     is_there: bool,
 }
 
@@ -27,28 +27,65 @@ pub(crate) struct Expected {
 pub(crate) struct Model {
     cluster: specification::cluster::Cluster,
     records: Records,
+    orphans: Vec<Record>,
     is_known: bool,
     is_listing: bool,
-    current: (specification::cluster::Cluster, Records),
+    /// The same, with what is at the API server in place of what is not known yet.
+    merged: (specification::cluster::Cluster, Records),
 }
 
 impl Model {
-    /// Creates the model of what was delivered, and of the cluster as it is.
+    /// Creates the model of what was delivered. `current` is at the API server.
     pub(crate) fn new(mirrors: &Mirrors, current: &[objects::Objects; 3]) -> Model {
         let cluster = mirrors.cluster();
-        let now = objects::cluster(current.iter().flat_map(|objects| objects.values().map(|object| &**object)));
+        // What is not known yet is as it is at the API server.
+        let merged = mirrors.0.iter().zip(current).flat_map(|(mirror, current)| {
+            let objects = if mirror.is_listed { &mirror.objects } else { current };
+            objects.values().map(|object| &**object)
+        });
+        let merged = objects::cluster(merged);
         let (is_known, is_listing) = (mirrors.is_listed(), mirrors.is_listing());
-        let current = (now.clone(), records(&now));
-        Model { records: records(&cluster), cluster, is_known, is_listing, current }
+        let merged = (merged.clone(), records(&merged));
+        let orphans = objects::orphans(mirrors.objects());
+        Model { records: records(&cluster), cluster, orphans, is_known, is_listing, merged }
     }
 
     /// Returns what is right for a question.
     pub(crate) fn expect(&self, question: &Question) -> Expected {
-        let (answer, _) = self.records.answer(&self.cluster, question);
-        let (current, _) = self.current.1.answer(&self.current.0, question);
+        let (mut answer, _) = self.records.answer(&self.cluster, question);
+        let name = question.name.to_ascii_lowercase();
+        let mut orphans = self.orphans.iter().filter(|record| record.owner == name).peekable();
+        if orphans.peek().is_some() {
+            answer.rcodes.push(Rcode::NoError);
+            answer.authority = Authority::Open;
+            answer.permitted.extend(orphans.cloned());
+        }
+        self.permit_pod(question, &mut answer);
+        // Without a namespace, the model has neither name.
+        if ["svc", "pod"].into_iter().any(|label| name == format!("{label}.{ZONE}")) {
+            answer.rcodes.push(Rcode::NoError);
+        }
+        let (merged, _) = self.merged.1.answer(&self.merged.0, question);
         let Model { is_known, is_listing, .. } = *self;
         let question = question.clone();
-        Expected { question, answer, is_known, is_listing, is_there: !current.required.is_empty() }
+        Expected { question, answer, is_known, is_listing, is_there: !merged.required.is_empty() }
+    }
+}
+
+impl Model {
+    /// Permits the SRV record that the address of a pod has here, as in CoreDNS.
+    fn permit_pod(&self, question: &Question, answer: &mut Answer) {
+        let name = question.name.to_ascii_lowercase();
+        if matches!(question.qtype, Type::Srv | Type::Any) && is_within(&name, &format!("pod.{ZONE}")) {
+            let exists = [Type::A, Type::Aaaa].into_iter().any(|qtype| {
+                let address = Question { name: name.clone(), qtype };
+                !self.records.answer(&self.cluster, &address).0.required.is_empty()
+            });
+            if exists {
+                answer.permitted.push(Record::new(name.clone(), Data::Srv(0, name)));
+                answer.authority = Authority::Open;
+            }
+        }
     }
 }
 
@@ -61,10 +98,10 @@ pub(crate) fn check(expected: &Expected, bytes: &[u8]) -> Result<bool, String> {
     let mut response = message::read(bytes, question).map_err(|error| error.to_string())?;
     let leads_out = leads_out(answer);
     response.sections[0].retain(|record| outside::number_of(&record.owner).is_none());
-    if response.rcode == specification::answer::Rcode::ServFail && (!is_known || leads_out) {
+    if response.rcode == Rcode::ServFail && (!is_known || leads_out) {
         return Ok(leads_out);
     }
-    if !is_known && response.rcode == specification::answer::Rcode::NxDomain && *is_there {
+    if !is_known && response.rcode == Rcode::NxDomain && *is_there {
         return Err(format!("{question:?}: NXDOMAIN for a name that exists, before the cluster is known"));
     }
     let found = differences(answer, &response);

@@ -41,8 +41,8 @@ pub use counts::Counts;
 use schedule::Schedule;
 
 thread_local! {
-    /// Message of the last panic on this thread, while a seed runs.
-    static PANIC: RefCell<Option<String>> = const { RefCell::new(None) };
+    /// Messages of the panics on this thread, while a seed runs.
+    static PANICS: RefCell<Option<Vec<String>>> = const { RefCell::new(None) };
 }
 
 /// Runs the simulation with a seed, and returns what has happened.
@@ -54,21 +54,24 @@ pub fn run(seed: u64) -> Result<Counts, String> {
     let folder = std::env::temp_dir().join(format!("portolan-simulation-{}-{seed}", std::process::id()));
     std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     let before = broken_invariants();
+    PANICS.set(Some(Vec::new()));
     let outcome = catch_unwind(AssertUnwindSafe(|| Schedule::new(seed, folder.join("snapshot")).run()));
     let _ = std::fs::remove_dir_all(&folder);
-    let message = PANIC.take();
-    let counts = outcome.map_err(|_| message.unwrap_or_default())?;
+    let messages = PANICS.take().unwrap_or_default();
+    let counts = outcome.map_err(|_| messages.into_iter().next().unwrap_or_default())?;
     // Without debug assertions, broken invariants are counted.
     if broken_invariants() > before { Err(invariant_texts()) } else { Ok(counts) }
 }
 
-/// Keeps the messages of panics in place of printing them.
+/// Keeps the messages of panics in place of printing them, while a seed runs.
 fn keep_panics() {
     static KEPT: Once = Once::new();
     KEPT.call_once(|| {
-        std::panic::set_hook(Box::new(|panic| {
-            PANIC.with_borrow_mut(|kept| {
-                kept.get_or_insert_with(|| panic.to_string());
+        let print = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            PANICS.with_borrow_mut(|kept| match kept {
+                Some(kept) => kept.push(panic.to_string()),
+                None => print(panic),
             });
         }));
     });

@@ -63,7 +63,12 @@ pub(crate) struct Mirrors(pub(crate) [Mirror; 3]);
 impl Mirrors {
     /// Returns the cluster that was delivered.
     pub(crate) fn cluster(&self) -> Cluster {
-        objects::cluster(self.0.iter().flat_map(|mirror| mirror.objects.values().map(|object| &**object)))
+        objects::cluster(self.objects())
+    }
+
+    /// Returns the objects that were delivered.
+    pub(crate) fn objects(&self) -> impl Iterator<Item = &Object> + Clone {
+        self.0.iter().flat_map(|mirror| mirror.objects.values().map(|object| &**object))
     }
 
     /// Returns true if each kind has been listed.

@@ -19,7 +19,7 @@ use upstream::{Mismatch, PoolLimits, PoolQuery, QueryError, QueryId, StreamClien
 use wire::Reply;
 
 use crate::random::Generator;
-pub(crate) use wires::{Condition, Upstream};
+pub(crate) use wires::Upstream;
 use wires::{Wires, random_ids};
 
 /// Query in flight: its transport and its key there.

@@ -4,8 +4,11 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
-use specification::cluster::{Cluster, Endpoint, Kind as ServiceKind, Port, Service, State, ZONE};
+use specification::cluster::{
+    Cluster, Endpoint, Kind as ServiceKind, Port, Service, State, ZONE, dashed, reverse_name,
+};
 use specification::objects;
+use specification::record::{Data, Record};
 
 use crate::random::Generator;
 
@@ -50,7 +53,6 @@ pub(crate) type Objects = BTreeMap<Key, Arc<Object>>;
 /// Object, as the API server sends it and as the model sees it.
 #[derive(Debug)]
 pub(crate) struct Object {
-    pub(crate) kind: Kind,
     pub(crate) key: Key,
     /// JSON without a resource version.
     text: String,
@@ -83,6 +85,8 @@ pub(crate) fn cluster<'a>(objects: impl Iterator<Item = &'a Object> + Clone) -> 
             Part::Slice(..) => {}
         }
     }
+    // A watch of namespaces may be ahead of the others: then its names are gone.
+    cluster.services.retain(|service| cluster.namespaces.contains(&service.namespace));
     for object in objects {
         if let Part::Slice(name, endpoints) = &object.part {
             let is_own = |service: &&mut Service| service.namespace == object.key.0 && service.name == *name;
@@ -91,6 +95,32 @@ pub(crate) fn cluster<'a>(objects: impl Iterator<Item = &'a Object> + Clone) -> 
         }
     }
     cluster
+}
+
+/// Returns the PTR records of ready endpoints whose Service is not among the objects, or is an alias. KDNS has none.
+/// This server answers with them, as CoreDNS does: the Service may be on its way.
+pub(crate) fn orphans<'a>(objects: impl Iterator<Item = &'a Object> + Clone) -> Vec<Record> {
+    let has_endpoints = |slice: &Object, name: &str| {
+        objects.clone().any(|object| match &object.part {
+            Part::Service(service) if object.key.0 == slice.key.0 && service.name == name => {
+                !matches!(service.kind, ServiceKind::ExternalName(_))
+            }
+            _ => false,
+        })
+    };
+    let mut orphans = Vec::new();
+    for slice in objects.clone() {
+        let Part::Slice(name, endpoints) = &slice.part else { continue };
+        if has_endpoints(slice, name) {
+            continue;
+        }
+        for endpoint in endpoints.iter().filter(|it| matches!(it.state, State::Ready | State::Unknown)) {
+            let host = endpoint.hostname.map_or_else(|| dashed(endpoint.address), str::to_owned);
+            let target = format!("{host}.{name}.{}.svc.{ZONE}", slice.key.0);
+            orphans.push(Record::new(reverse_name(endpoint.address), Data::Ptr(target)));
+        }
+    }
+    orphans
 }
 
 const NAMESPACES: [&str; 2] = ["n", "m"];
@@ -141,8 +171,9 @@ impl Slot {
 
     /// Returns an address that endpoints of the Service may have. Some are those of several Services.
     pub(crate) fn address(self, number: u64, is_v4: bool) -> IpAddr {
-        let last = u8::try_from(number % 8).expect("a byte");
-        let place = if last == 7 { 99 } else { u8::try_from(self.0).expect("a byte") };
+        // A label that is made from an address ends with a digit.
+        let last = 1 + u8::try_from(number % 8).expect("a byte");
+        let place = if last == 8 { 99 } else { u8::try_from(self.0).expect("a byte") };
         if is_v4 {
             return Ipv4Addr::new(10, 1, place, last).into();
         }
@@ -152,7 +183,7 @@ impl Slot {
 
 /// Returns an address that Services may have as their cluster IP.
 pub(crate) fn cluster_ip(number: u64, is_v4: bool) -> IpAddr {
-    let last = u8::try_from(number % 8).expect("a byte");
+    let last = 1 + u8::try_from(number % 8).expect("a byte");
     match is_v4 {
         true => Ipv4Addr::new(10, 96, 0, last).into(),
         false => Ipv6Addr::new(0xfd00, 96, 0, 0, 0, 0, 0, u16::from(last)).into(),
@@ -173,7 +204,7 @@ pub(crate) struct Change {
 
 impl Change {
     fn put(kind: Kind, key: Key, text: String, part: Part) -> Change {
-        Change { kind, key: key.clone(), object: Some(Object { kind, key, text, part }) }
+        Change { kind, key: key.clone(), object: Some(Object { key, text, part }) }
     }
 
     fn delete(kind: Kind, key: Key) -> Change {

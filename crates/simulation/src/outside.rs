@@ -72,13 +72,11 @@ fn records(message: &mut MessageBuf, number: Option<u64>, qtype: Type, now: Inst
     match (ttl, qtype) {
         (Some(ttl), Type::A) => {
             let fixed = (Type::A, Class::IN, ttl);
-            message
-                .push(Section::Answer, Owner::Question, fixed, |data| data.bytes(&v4.octets()));
+            message.push(Section::Answer, Owner::Question, fixed, |data| data.bytes(&v4.octets()));
         }
         (Some(ttl), Type::AAAA) => {
             let fixed = (Type::AAAA, Class::IN, ttl);
-            message
-                .push(Section::Answer, Owner::Question, fixed, |data| data.bytes(&v6.octets()));
+            message.push(Section::Answer, Owner::Question, fixed, |data| data.bytes(&v6.octets()));
         }
         _ => {
             let zone = Name::from_text("outside.invalid.").unwrap_or_default();

@@ -3,7 +3,7 @@
 
 use core::cell::{Cell, RefCell};
 use core::time::Duration;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -13,6 +13,7 @@ use engine::Instant;
 use host::FollowError;
 use kube::Client;
 use kubeapi::{Subscriber, Subscription, Timing};
+use plugins::LocalAddresses;
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
 use testkit::{Arrival, Server, Ticket, VirtualTime};
@@ -32,6 +33,9 @@ thread_local! {
 
 /// Addresses of the upstreams.
 pub(crate) const UPSTREAMS: [&str; 2] = ["192.0.2.1:53", "192.0.2.2:53"];
+
+/// Address of the machine.
+const OWN: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 9));
 
 /// Options of a Corefile.
 #[derive(Clone, Debug)]
@@ -157,6 +161,7 @@ impl Machine {
         let subscriber = Subscriber::with_timing(&server.registry, timing);
         let clusters: Rc<dyn Clusters> = Rc::new(Edge { subscriber, given: Rc::clone(&given) });
         server.process.provide(clusters);
+        server.process.provide(LocalAddresses(Arc::from([OWN])));
         let mut process = Process { local, server, given };
         self.load(&mut process, options);
         process
@@ -175,14 +180,14 @@ impl Machine {
     pub(crate) fn pass_until(&self, process: &mut Process, at: Instant) {
         let until = self.begin + at.since(Instant::START);
         let Process { local, server, .. } = process;
-        self.runtime.block_on(local.run_until(tokio::time::sleep_until(until)));
+        self.runtime.block_on(local.run_until(async move { tokio::time::sleep_until(until).await }));
         let _runtime = self.runtime.enter();
         server.pass(at.since(server.now()));
     }
 
     /// Lets the machine sleep: time passes, and nothing runs.
     pub(crate) fn sleep(&self, process: &mut Process, span: Duration) {
-        self.runtime.block_on(tokio::time::advance(span));
+        self.runtime.block_on(async move { tokio::time::advance(span).await });
         let at = process.server.now() + span;
         self.pass_until(process, at);
     }

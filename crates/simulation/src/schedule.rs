@@ -347,6 +347,12 @@ impl Schedule {
         let at = self.machine.now().since(Instant::START);
         let log = self.process.log();
         let last = log[log.len().saturating_sub(5)..].join("\n");
+        if std::env::var("DEBUG_SIM").is_ok() {
+            for m in &self.api.lock().mirrors.0 {
+                println!("v{} {:?}", m.version, m.objects.values().map(|o| o.key.clone()).collect::<Vec<_>>());
+            }
+            println!("{}", self.counts);
+        }
         panic!("seed {} at {at:?}: {problem}\noptions {:?}\n{last}", self.seed, self.options);
     }
 }

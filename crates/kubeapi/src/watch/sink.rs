@@ -146,6 +146,11 @@ impl Sink {
         self.shared.namespaces_changed.notify_one();
     }
 
+    /// Records that the API server may have another history now.
+    pub(crate) fn forget_versions(&self) {
+        self.shared.reducer.borrow_mut().forget_versions(self.watch);
+    }
+
     /// Records that everything up to a position is known.
     pub(crate) fn position(&self, position: &str) {
         let (kind, namespace) = (self.kind, self.namespace.as_deref());
