@@ -526,6 +526,8 @@ impl<P: Clone, C: Clone> Machine<P, C> {
             // The form of the request may be the cause, so try the other one.
             State::Listing if kind.is_response() => self.state = State::Paging { cursor: None },
             State::Paging { cursor: None } if kind.is_response() => self.state = self.new_list(),
+            // The cursor may be the cause: one from before a backup was restored is refused for as long as it is sent.
+            State::Paging { .. } if kind.rejects_cursors() => self.state = self.new_list(),
             _ => {}
         }
     }
