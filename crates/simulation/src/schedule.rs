@@ -346,7 +346,8 @@ impl Schedule {
     fn fail(&self, problem: &str) -> ! {
         let at = self.machine.now().since(Instant::START);
         let log = self.process.log();
-        let last = log[log.len().saturating_sub(5)..].join("\n");
+        let n: usize = std::env::var("LOGN").ok().and_then(|t| t.parse().ok()).unwrap_or(5);
+        let last = log[log.len().saturating_sub(n)..].join("\n");
         if std::env::var("DEBUG_SIM").is_ok() {
             for m in &self.api.lock().mirrors.0 {
                 println!("v{} {:?}", m.version, m.objects.values().map(|o| o.key.clone()).collect::<Vec<_>>());

@@ -25,8 +25,8 @@ pub(super) struct Parameters {
     is_stream: bool,
     version: Option<u64>,
     is_bound: bool,
-    /// Version of the list that a page belongs to, and the last key of the page before.
-    token: Option<(u64, Key)>,
+    /// Version and epoch of the list that a page belongs to, and the last key of the page before.
+    token: Option<(u64, u64, Key)>,
     selects_one: bool,
     is_limited_to_one: bool,
     seconds: u64,
@@ -57,11 +57,11 @@ impl Parameters {
     }
 }
 
-/// Reads a continue token: the version and the key, apart by `~`, which URLs do not escape.
-fn token(value: &str) -> Option<(u64, Key)> {
+/// Reads a continue token: version, epoch and key, apart by `~`, which URLs do not escape.
+fn token(value: &str) -> Option<(u64, u64, Key)> {
     let mut parts = value.split('~');
-    let version = parts.next()?.parse().ok()?;
-    Some((version, (parts.next()?.to_owned(), parts.next()?.to_owned())))
+    let (version, epoch) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
+    Some((version, epoch, (parts.next()?.to_owned(), parts.next()?.to_owned())))
 }
 
 /// Bytes that are sent at once, with their effects.
@@ -135,11 +135,15 @@ fn list_text_of(kind: Kind, version: u64, token: &str) -> [String; 2] {
 fn page(state: &mut State, server: usize, kind: Kind, asked: &Parameters) -> Result<Content, Refused> {
     state.counts.count(What::Page);
     let version = match (&asked.token, asked.version) {
-        (Some((version, _)), _) if *version < state.store.compacted => {
+        // As for etcd, which does not have the revision.
+        (Some((_, epoch, _)), _) if *epoch != state.store.epoch => {
+            return Err((500, "mvcc: required revision is a future revision"));
+        }
+        (Some((version, ..)), _) if *version < state.store.compacted => {
             state.counts.count(What::Expired);
             return Err((410, "The provided continue parameter is too old"));
         }
-        (Some((version, _)), _) => *version,
+        (Some((version, ..)), _) => *version,
         (None, None) => state.store.version,
         (None, Some(_)) => state.visible(server),
     };
@@ -148,12 +152,13 @@ fn page(state: &mut State, server: usize, kind: Kind, asked: &Parameters) -> Res
         state.mirrors.of(kind).is_listing = true;
     }
     let all = state.store.at(kind, version);
-    let after = asked.token.as_ref().map(|(_, key)| key);
+    let after = asked.token.as_ref().map(|(.., key)| key);
     let most = usize::try_from(1 + state.random.below(PAGE_MAX)).expect("a small number");
     let rest: Vec<_> = all.iter().filter(|(_, object)| after.is_none_or(|after| object.key > *after)).collect();
     let (items, is_last) = (&rest[..rest.len().min(most)], rest.len() <= most);
     let last = items.last().filter(|_| !is_last).map(|(_, object)| &object.key);
-    let token = last.map_or_else(String::new, |(namespace, name)| format!("{version}~{namespace}~{name}"));
+    let token = last
+        .map_or_else(String::new, |(namespace, name)| format!("{version}~{}~{namespace}~{name}", state.store.epoch));
     let [before, end] = list_text_of(kind, version, &token);
     let mut segments = vec![(before, Vec::new())];
     for (at, (version, object)) in items.iter().enumerate() {
