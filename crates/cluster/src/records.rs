@@ -43,8 +43,9 @@ pub(crate) trait Reduce: Any + Send {
     /// Takes over the records of another watch of the same kind. The next list marks those that still exist.
     fn absorb(&mut self, other: Box<dyn Reduce>);
 
-    /// Forgets the versions of the known objects, so that none counts as current. The objects stay.
-    fn forget_versions(&mut self);
+    /// Forgets the versions of the known objects, or of the one with this key, so that none of them counts as current.
+    /// The objects stay.
+    fn forget_versions(&mut self, only: Option<u64>);
 
     /// Returns true if no object is known.
     fn is_empty(&self) -> bool;
@@ -128,8 +129,14 @@ impl<K: ObjectState + 'static> Reduce for Records<K> {
         }
     }
 
-    fn forget_versions(&mut self) {
-        self.records.iter_mut().for_each(|record| record.version = 0);
+    fn forget_versions(&mut self, only: Option<u64>) {
+        match only {
+            Some(key) => {
+                let known = self.records.find_mut(key, |record| record.key == key);
+                known.into_iter().for_each(|record| record.version = 0);
+            }
+            None => self.records.iter_mut().for_each(|record| record.version = 0),
+        }
     }
 
     fn is_empty(&self) -> bool {
