@@ -161,6 +161,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("fakeapi", &["cluster"]),
     ("specification", &[]),
     (
+        "simulation",
+        &["wire", "cluster", "upstream", "engine", "host", "plugins", "kubeapi", "testkit", "specification"],
+    ),
+    (
         "fuzz",
         &[
             "wire",

@@ -56,7 +56,7 @@ pub fn command() -> Command {
         .subcommand(binary::command())
         .subcommand(image::command())
         .subcommand(release::command())
-        .subcommand(schedules::command())
+        .subcommands(schedules::commands())
         .subcommands(programs::commands())
 }
 
@@ -71,6 +71,7 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failed> {
         Some(("image", options)) => image::run(options),
         Some(("release", options)) => release::run(options),
         Some(("schedules", options)) => schedules::run(options),
+        Some(("simulate", options)) => schedules::simulate(options),
         Some((name, options)) => programs::run(name, options),
         None => Ok(()),
     }

@@ -8,7 +8,9 @@ use std::hash::BuildHasher;
 
 use hashbrown::HashTable;
 use host::invariant::{Expected as _, holds};
+use host::planted::{Bug, is_planted};
 
+use crate::Kind;
 use crate::kinds::{Effect, IndexReducer, ObjectState};
 use crate::object::{Event, Meta, Object};
 
@@ -40,6 +42,10 @@ pub(crate) trait Reduce: Any + Send {
 
     /// Takes over the records of another watch of the same kind. The next list marks those that still exist.
     fn absorb(&mut self, other: Box<dyn Reduce>);
+
+    /// Forgets the versions of the known objects, or of the one with this key, so that none of them counts as current.
+    /// The objects stay.
+    fn forget_versions(&mut self, only: Option<u64>);
 
     /// Returns true if no object is known.
     fn is_empty(&self) -> bool;
@@ -92,6 +98,9 @@ impl<K: ObjectState + 'static> Reduce for Records<K> {
             }
             Event::Applied(object) if object.kind() == K::KIND => self.apply(object, reducer),
             Event::Applied(_) => Reduction::NOTHING,
+            Event::Deleted { .. } if K::KIND == Kind::EndpointSlice && is_planted(Bug::GhostEndpoints) => {
+                Reduction::NOTHING
+            }
             Event::Deleted { namespace, name } => self.delete(namespace, name, reducer),
             // An object that cannot be read still exists. Its last known state is better than none, so the sweep keeps
             // it.
@@ -117,6 +126,16 @@ impl<K: ObjectState + 'static> Reduce for Records<K> {
             let is_new = self.records.find(record.key, |known| known.key == record.key).is_none();
             holds(is_new, "no two watches see the same object");
             self.records.insert_unique(record.key, Record { list: self.list, ..record }, |record| record.key);
+        }
+    }
+
+    fn forget_versions(&mut self, only: Option<u64>) {
+        match only {
+            Some(key) => {
+                let known = self.records.find_mut(key, |record| record.key == key);
+                known.into_iter().for_each(|record| record.version = 0);
+            }
+            None => self.records.iter_mut().for_each(|record| record.version = 0),
         }
     }
 
@@ -191,7 +210,7 @@ impl<K: ObjectState> Records<K> {
     fn sweep(&mut self, reducer: &mut IndexReducer) -> Reduction {
         let (list, before) = (self.list, self.records.len());
         let mut swept = 0;
-        for record in self.records.extract_if(|record| record.list != list) {
+        for record in self.records.extract_if(|record| record.list != list && !is_planted(Bug::KeepsDeleted)) {
             record.state.remove(record.key, reducer);
             swept += 1;
         }

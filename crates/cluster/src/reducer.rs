@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::index::Index;
 use crate::kinds::IndexReducer;
 use crate::mesh::{self, Mesh, Note};
-use crate::object::{Event, Object};
+use crate::object::{Event, Meta, Object};
 use crate::records::Change;
 use crate::snapshot::Record;
 use crate::watches::Watches;
@@ -147,6 +147,23 @@ impl Reducer {
     pub fn resumed(&mut self, watch: usize) {
         if self.is_open(watch) {
             self.note_listed(watch);
+        }
+    }
+
+    /// Records that the source of a watch has another history now, because its storage was restored from a backup. It
+    /// gives versions a second time, so an object of the next list may differ from a known one of the same version.
+    pub fn forget_versions(&mut self, watch: usize) {
+        if let Some(watched) = self.watches.get_mut(watch) {
+            watched.records.forget_versions(None);
+        }
+    }
+
+    /// Records that an object of a log was not current, whatever its version is.
+    pub(crate) fn forget_version(&mut self, watch: usize, Meta { namespace, name, .. }: Meta<'_>) {
+        let Some(kind) = self.watches.get(watch).map(|watched| watched.watch.kind) else { return };
+        let key = self.reducer_of(kind).index.key(namespace.as_bytes(), name.as_bytes());
+        if let Some(watched) = self.watches.get_mut(watch) {
+            watched.records.forget_versions(Some(key));
         }
     }
 

@@ -143,6 +143,23 @@ fn labels_fqdn_endpoints_by_their_name() {
 }
 
 #[test]
+fn a_version_of_another_history_is_another_object() {
+    play(
+        "svc alpha/web@7 ips=10.96.0.11
+         listing svc
+         svc alpha/web@7 ips=10.96.0.12 => nothing
+         listed svc
+         ? svc alpha/web = ClusterIp 10.96.0.11 :-/
+         restored svc
+         listing svc
+         svc alpha/web@7 ips=10.96.0.12 => updated
+         listed svc
+         ? svc alpha/web = ClusterIp 10.96.0.12 :-/
+         svc alpha/web@7 ips=10.96.0.13 => nothing",
+    );
+}
+
+#[test]
 fn keeps_slices_without_their_service() {
     play(
         "slice alpha/web-a@1 of=web v4=10.1.0.5 => added

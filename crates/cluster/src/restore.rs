@@ -53,6 +53,10 @@ impl<'r> Restore<'r> {
             return;
         }
         self.progress.entry(number).or_default().advance(&entry);
+        // A log has the objects that were not current when they came. Their versions may be those of a former history.
+        if let Entry::Applied { object, .. } = &entry {
+            self.reducer.forget_version(number, object.meta());
+        }
         if let Some(event) = entry.into_event() {
             self.reducer.replay(number, &event, now_seconds);
         }

@@ -5,6 +5,7 @@
 //! at 7                                                   set the time to 7
 //! open svc [NAMESPACE]        close svc NAMESPACE        watch of a kind that follows the namespaces
 //! listing svc [NAMESPACE]     listed svc [NAMESPACE]     begin and end of a list, of the watch of that kind
+//! restored svc [NAMESPACE]                               the source of that watch has another history
 //! ns alpha[@VERSION]
 //! svc alpha/web@1 ips=10.96.0.11,fd00::b ports=http:80/TCP,:53/UDP    or ips=None, external=www.example.com, no ports;
 //!                                                        outside=203.0.113.5,lb.example.com
@@ -184,6 +185,11 @@ impl Stage {
         if verb == "open" {
             let namespace = (!fields.is_empty()).then(|| fields.into());
             self.reducer.open(&Watch { kind: kind_of(name), namespace });
+            return None;
+        }
+        if verb == "restored" {
+            let watch = self.watch(name, fields)?;
+            self.reducer.forget_versions(watch);
             return None;
         }
         if verb == "close" {

@@ -24,6 +24,7 @@ use crate::trail::Asked;
 use crate::verdict::Resolved;
 use host::Instant;
 use host::invariant::{Expected as _, holds};
+use host::planted::{Bug, is_planted};
 
 /// Outcome of an exchange, and what was recorded while it ran.
 pub(crate) struct SharedReply {
@@ -220,6 +221,9 @@ impl Leader<'_> {
         // The entry is removed first. A query that joined between sending and removing would wait for an outcome that
         // was sent already.
         let waiters = self.take_waiters();
+        if is_planted(Bug::LostWakeUp) {
+            return core::mem::forget(waiters);
+        }
         if !waiters.is_empty() {
             let (resolved, label_values, asked) = (resolved.clone(), query.label_values(), query.trail.asked.get());
             let outcome = Arc::new(SharedReply { resolved, label_values, asked });

@@ -11,6 +11,7 @@ pub mod errors;
 mod follow;
 pub mod invariant;
 pub mod mask;
+pub mod planted;
 pub mod sorting;
 pub mod streams;
 pub mod time;

@@ -169,6 +169,9 @@ impl Api {
 
     /// Builds a client on a blocking thread, because this reads files and may run a credential plugin.
     async fn make(&self) -> Result<Client, ClientError> {
+        if let Some(client) = self.timing.client {
+            return Ok(client(&self.url));
+        }
         let (origin, timing, version) = (self.origin.clone(), (*self.timing).clone(), self.version);
         let making = tokio::task::spawn_blocking(move || {
             let config = match &origin {

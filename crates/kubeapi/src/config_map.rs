@@ -132,7 +132,7 @@ impl ConfigMap {
     /// Failed requests are retried. The future never completes.
     pub async fn follow(self, each: impl FnMut(Option<Data>)) {
         let policy = Policy { streams: false, resume: Resume::ListIfDoubted, ..self.timing.policy() };
-        let (random, start) = (rand::make_rng(), Instant::now());
+        let (random, start) = ((self.timing.random)(), Instant::now());
         let news = News { each, last: None };
         let mut follower = Follower { map: self, news, random, start, reading: None };
         listwatch::run(&mut follower, policy).await;

@@ -96,6 +96,11 @@ impl ApiError {
         matches!(self, ApiError::Connection(_) | ApiError::Credentials(_) | ApiError::Status { code: 401, .. })
     }
 
+    /// Returns true if the server may have another history than the known one, with the same versions.
+    pub(crate) const fn is_of_other_history(&self) -> bool {
+        matches!(self, ApiError::Ahead | ApiError::Older | ApiError::Restored)
+    }
+
     /// Classifies the failure for the state machine.
     pub(crate) const fn classify(&self) -> Failure {
         let kind = match self {

@@ -5,7 +5,6 @@ use std::rc::Rc;
 use cluster::{Relays, Request};
 use host::invariant::holds;
 use listwatch::Order;
-use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
 
 use crate::api::Api;
@@ -31,7 +30,7 @@ impl Servers {
         };
         let mut urls: Vec<&String> = relays.urls.iter().collect();
         // The nodes of a cluster have the same configuration.
-        urls.shuffle(&mut rand::make_rng::<StdRng>());
+        urls.shuffle(&mut (timing.random)());
         let relay = |url: &&String| Api::relay((relays, url.as_str()), request, timing, meter).map(Rc::new);
         let mut list = urls.iter().map(relay).collect::<Result<Vec<_>, _>>()?;
         let order = timing.order(list.len(), !relays.only);

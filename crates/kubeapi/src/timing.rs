@@ -4,7 +4,9 @@ use core::time::Duration;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use host::Instant;
+use kube::Client;
 use listwatch::{BackoffRule, Order, Policy, Resume};
+use rand::rngs::StdRng;
 use rustix::time::{ClockId, clock_gettime};
 
 /// Timeouts and intervals. Tests use shorter ones.
@@ -45,6 +47,10 @@ pub struct Timing {
     pub age: Duration,
     /// Clock for the age of the view.
     pub clock: fn() -> Instant,
+    /// Source of random numbers, which spread the requests of many servers.
+    pub random: fn() -> StdRng,
+    /// Creates the client for an API server with this URL, in place of one with connections. A simulation uses it.
+    pub client: Option<fn(&str) -> Client>,
     /// Timeout for establishing a connection to a relay, and for the begin of its response: another one is near.
     pub relay_connect: Duration,
     /// See [`relay_connect`](Timing::relay_connect).
@@ -85,6 +91,8 @@ impl Default for Timing {
             prove: seconds(10),
             age: seconds(1),
             clock: time_since_boot,
+            random: rand::make_rng,
+            client: None,
             relay_connect: seconds(3),
             relay_response: seconds(10),
             relay_reconnect: seconds(1),

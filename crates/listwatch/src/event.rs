@@ -230,6 +230,12 @@ impl FailureKind {
         !matches!(self, FailureKind::Disconnected | FailureKind::NotSent) && !self.loses_position()
     }
 
+    /// Returns true if the source may refuse a cursor in particular. An overloaded one says so, and the list continues.
+    #[must_use]
+    pub(crate) const fn rejects_cursors(self) -> bool {
+        matches!(self, FailureKind::Unsupported | FailureKind::Internal)
+    }
+
     /// Returns true if the source does not support streaming lists. Once a stream has begun (`is_open`), this includes
     /// an internal error: the source supports them, but its storage does not (etcd before 3.4.31 or 3.5.13).
     #[must_use]

@@ -4,6 +4,7 @@ use core::time::Duration;
 
 use host::Instant;
 use host::invariant::{Expected as _, broken, holds};
+use host::planted::{Bug, is_planted};
 
 use crate::backoff::Backoff;
 use crate::event::{Action, Event, Failure, FailureKind, Notice, Page, Received, Request, Step, Transfer};
@@ -447,6 +448,9 @@ impl<P: Clone, C: Clone> Machine<P, C> {
     /// works: a source that does not have the position any more says so at once. Otherwise the watch may have stalled,
     /// and a new one finds out.
     fn silent(&mut self, now: Instant) -> Action<P, C> {
+        if is_planted(Bug::DeafWatch) {
+            return self.read();
+        }
         if self.health.is_failing() || self.is_resuming() {
             self.resumed();
             self.well(now);
@@ -522,6 +526,8 @@ impl<P: Clone, C: Clone> Machine<P, C> {
             // The form of the request may be the cause, so try the other one.
             State::Listing if kind.is_response() => self.state = State::Paging { cursor: None },
             State::Paging { cursor: None } if kind.is_response() => self.state = self.new_list(),
+            // The cursor may be the cause: one from before a backup was restored is refused for as long as it is sent.
+            State::Paging { .. } if kind.rejects_cursors() => self.state = self.new_list(),
             _ => {}
         }
     }
@@ -536,6 +542,7 @@ impl<P: Clone, C: Clone> Machine<P, C> {
     /// Doubts that the source has the position.
     fn doubt(&mut self) {
         match &mut self.state {
+            State::Following(_) if is_planted(Bug::TrustsPosition) => {}
             State::Following(following) if self.policy.resume == Resume::Check => following.is_doubted = true,
             _ => self.state = self.new_list(),
         }
@@ -625,7 +632,7 @@ impl<P: Clone, C: Clone> Machine<P, C> {
             State::Paging { cursor } => {
                 // The first list may come from the cache of the API server, which spares etcd when a fleet starts.
                 // Later it must not: a server that lags behind would take the collection back in time.
-                let may_be_old = cursor.is_none() && self.known == Known::Nothing;
+                let may_be_old = cursor.is_none() && (self.known == Known::Nothing || is_planted(Bug::OldList));
                 let cursor = cursor.clone();
                 let not_before = if cursor.is_none() { self.bound() } else { None };
                 Action::Open(Request::Page { cursor, may_be_old, not_before })

@@ -92,6 +92,19 @@ const ROWS: &[Row] = &[
         ],
     ),
     (
+        "a cursor that is refused begins a new list, and an overloaded source does not",
+        pages,
+        &[
+            ("start", "first page, maybe old"),
+            ("opened", "read 15000: list begins"),
+            ("page c", "page c"),
+            ("refused other", "sleep 600: failed, news"),
+            ("woke", "page c"),
+            ("refused internal", "sleep 600: failed, news"),
+            ("woke", "first page, maybe old"),
+        ],
+    ),
+    (
         "an expired page begins a new list",
         pages,
         &[

@@ -7,6 +7,7 @@ use core::task::{Context, Poll, Waker};
 use core::time::Duration;
 use std::collections::HashMap;
 use std::io;
+use std::rc::Rc;
 
 use config::setup::{Page, PageContent};
 use engine::log::{Event, Level, Source};
@@ -46,6 +47,13 @@ pub struct VirtualIo {
     sites: RefCell<HashMap<(String, String), Site>>,
     peers: Peers,
     posted: RefCell<Vec<String>>,
+    network: RefCell<Option<Rc<dyn Network>>>,
+}
+
+/// Network of a simulation, which carries exchanges in place of the fake upstreams.
+pub trait Network {
+    /// Sends a query to an upstream, as [`Io::exchange`] does.
+    fn exchange<'a>(self: Rc<Self>, exchange: Exchange<'a>) -> LocalFuture<'a, Result<ExchangeReply, ExchangeError>>;
 }
 
 impl VirtualIo {
@@ -62,7 +70,13 @@ impl VirtualIo {
             sites: RefCell::default(),
             peers: Peers::default(),
             posted: RefCell::default(),
+            network: RefCell::default(),
         }
+    }
+
+    /// Makes a network carry all exchanges from now on.
+    pub fn set_network(&self, network: Rc<dyn Network>) {
+        *self.network.borrow_mut() = Some(network);
     }
 
     /// Returns the log lines that have not been taken yet.
@@ -177,6 +191,9 @@ impl Io for VirtualIo {
     }
 
     fn exchange<'a>(&'a self, exchange: Exchange<'a>) -> LocalFuture<'a, Result<ExchangeReply, ExchangeError>> {
+        if let Some(network) = &*self.network.borrow() {
+            return Rc::clone(network).exchange(exchange);
+        }
         let Exchange { over, until, .. } = exchange;
         let timeout = ExchangeError::Timeout { local: (over == Transport::Udp).then_some(LOCAL) };
         let during = if over.is_stream() { "dial" } else { "read" };

@@ -26,7 +26,7 @@ mod world;
 pub use byte_streams::Peer;
 pub use collector::{FrameReader, dnstap_line};
 pub use executor::{Executor, Task};
-pub use io::{LOCAL, Site, VirtualIo};
+pub use io::{LOCAL, Network, Site, VirtualIo};
 pub use message::{Parsed, Question};
 pub use record::{Record, RecordError};
 pub use scenario::{

@@ -130,8 +130,14 @@ impl Server {
     /// Creates a process without a Corefile. `directives` are those of the program.
     #[must_use]
     pub fn new(directives: Directives) -> Server {
-        let (time, registry) = (VirtualTime::new(), Registry::new());
-        let io = Rc::new(VirtualIo::new(time.clone(), &registry, SEED));
+        Server::at(directives, VirtualTime::new(), SEED)
+    }
+
+    /// Creates a process that starts at the time of a clock. `seed` determines its random numbers.
+    #[must_use]
+    pub fn at(directives: Directives, time: VirtualTime, seed: u64) -> Server {
+        let registry = Registry::new();
+        let io = Rc::new(VirtualIo::new(time.clone(), &registry, seed));
         let worker = Worker::new(&registry, Box::new(time.clone()), io.random());
         Server {
             io,

@@ -407,3 +407,19 @@ fn objects() -> Vec<Object<'static>> {
         Object::Node(object::Node { meta, zone: "eu-1a", region: "eu-1" }),
     ]
 }
+
+#[test]
+fn restores_an_object_whose_version_another_one_had_before_a_backup_was_restored() {
+    let mut before = Stage::new(&spec());
+    before.play(CLUSTER);
+    before.play(
+        "restored svc
+         listing svc
+         svc alpha/web@1 ips=10.96.0.12
+         listed svc",
+    );
+    for log in [before.log.clone(), compacted(&before.log)] {
+        let (mut after, _) = restored(&spec(), &log).unwrap();
+        after.play("? ip 10.96.0.12 = alpha/web\n? ip 10.96.0.11 = none\n? svc alpha/hl = none");
+    }
+}

@@ -33,8 +33,8 @@ pub(super) struct Lookout {
 }
 
 impl Lookout {
-    pub(super) fn new(relay: &Rc<Api>, order: &Order) -> Lookout {
-        let (relay, order, mut random) = (Rc::clone(relay), order.clone(), rand::make_rng::<StdRng>());
+    pub(super) fn new(relay: &Rc<Api>, order: &Order, mut random: StdRng) -> Lookout {
+        let (relay, order) = (Rc::clone(relay), order.clone());
         let due = Instant::now() + order.look(random.random());
         Lookout { relay, order, random, due, asking: JoinSet::new() }
     }

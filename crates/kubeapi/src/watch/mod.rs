@@ -92,7 +92,7 @@ impl Watcher {
             position: String::new(),
             sink,
             timing: Rc::clone(timing),
-            random: rand::make_rng(),
+            random: (timing.random)(),
             start: Instant::now(),
             reading: None,
             is_following: false,
@@ -110,6 +110,10 @@ impl Watcher {
         };
         match self.sink.take_resumable() {
             Some(earlier) => {
+                if earlier.position.is_none() {
+                    // The list that was not completed may have been one of another history.
+                    self.sink.forget_versions();
+                }
                 let earlier = earlier.position.map_or(Earlier::Partial(earlier.floor), Earlier::Complete);
                 listwatch::resume(&mut self, policy, earlier).await
             }
@@ -249,7 +253,7 @@ impl Watcher {
             self.api.reconnect(self.asked);
         } else if let Some(order) = order {
             debug!(target: LOG, "Asking the API server for {}, without a relay", self.target.describe());
-            self.lookout = Some(Lookout::new(self.servers.get(self.relay), order));
+            self.lookout = Some(Lookout::new(self.servers.get(self.relay), order, (self.timing.random)()));
         }
     }
 
@@ -403,7 +407,12 @@ impl Source for Watcher {
             Notice::UsesPages => info!(target: LOG, "Listing {} by pages: {error}", self.target.describe()),
             Notice::Renewed => self.sink.meter().renewal(resource),
             // Part of a watch's life: the server keeps about five minutes of history.
-            Notice::PositionLost => info!(target: LOG, "Listing {} again: {error}", self.target.describe()),
+            Notice::PositionLost => {
+                info!(target: LOG, "Listing {} again: {error}", self.target.describe());
+                if error.is_of_other_history() {
+                    self.sink.forget_versions();
+                }
+            }
             Notice::Moved { source } => self.move_to(source),
             Notice::Returned { source } => self.return_to(source),
             Notice::Failed { is_news } => self.failed(error, is_news),

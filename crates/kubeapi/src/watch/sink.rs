@@ -9,6 +9,7 @@ use cluster::object::{Event, Meta, Object};
 use cluster::snapshot::{Entry, Record};
 use cluster::{Change, Index, Kind, Reducer, Request, Resumable, ServiceKind, Watch};
 use host::invariant::holds;
+use host::planted::{Bug, is_planted};
 use serde::Serialize;
 use tokio::sync::{Notify, watch};
 use tracing::warn;
@@ -145,6 +146,11 @@ impl Sink {
         self.shared.namespaces_changed.notify_one();
     }
 
+    /// Records that the API server may have another history now.
+    pub(crate) fn forget_versions(&self) {
+        self.shared.reducer.borrow_mut().forget_versions(self.watch);
+    }
+
     /// Records that everything up to a position is known.
     pub(crate) fn position(&self, position: &str) {
         let (kind, namespace) = (self.kind, self.namespace.as_deref());
@@ -168,6 +174,9 @@ impl Sink {
     /// Writes an event before it is applied, so that no later process knows less than what was answered.
     fn record(&self, event: &Event<'_>, position: Option<&str>) {
         let Some(journal) = &self.shared.journal else { return };
+        if is_planted(Bug::UnwrittenDeletion) && matches!(event, Event::Deleted { .. }) {
+            return;
+        }
         let reducer = self.shared.reducer.borrow();
         // Before the end of the first list, nothing is known that a later process could contradict.
         let is_first = !reducer.is_listed(self.watch) && !self.shared.index.is_remembered();

@@ -72,6 +72,25 @@ fn lists_again_after_the_server_was_restored_from_a_backup() {
     edge.wait_service("shop/web", "10.96.0.12 http:80/TCP [10.1.0.5 10.1.0.6 http:8080/TCP]");
 }
 
+/// After a backup was restored, the API server gives versions a second time.
+#[test]
+fn reads_an_object_whose_version_another_one_had_before_a_backup_was_restored() {
+    let api = shop();
+    let edge = Edge::start(&request(&api));
+    edge.wait_synced();
+    let backup = api.put(service("shop", "kept", "10.96.0.40"));
+    let version = api.put(service("shop", "web", "10.96.0.51"));
+    api.put(service("shop", "lost", "10.96.0.60"));
+    edge.wait_service("shop/lost", "10.96.0.60 http:80/TCP");
+    api.down();
+    api.delete("services", "shop", "lost");
+    api.put_back(backup);
+    assert_eq!(api.put(service("shop", "web", "10.96.0.52")), version);
+    api.up();
+    edge.wait_service("shop/lost", "none");
+    edge.wait_service("shop/web", "10.96.0.52 http:80/TCP [10.1.0.5 10.1.0.6 http:8080/TCP]");
+}
+
 /// The storage of an API server behind a load balancer may be restored without a broken connection.
 #[test]
 fn a_silent_watch_detects_a_restored_server() {

@@ -17,6 +17,7 @@ mod udp;
 
 use core::fmt;
 
+use host::planted::{Bug, is_planted};
 use wire::Reply;
 
 pub use carrier::Carrier;
@@ -124,5 +125,6 @@ impl InFlight {
 
 /// Parses a message that has the ID of `query`. `None` unless it responds to the query (RFC 5452 §9.1).
 fn matching_reply(message: &[u8], query: &[u8]) -> Option<Reply> {
-    Reply::parse(message.to_vec()).ok().filter(|reply| reply.responds_to(query))
+    let is_reply = |reply: &Reply| reply.responds_to(query) || is_planted(Bug::AnyQuestion);
+    Reply::parse(message.to_vec()).ok().filter(is_reply)
 }

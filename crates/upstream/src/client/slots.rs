@@ -1,6 +1,7 @@
 //! Table of values with keys that are never used twice.
 
 use host::invariant::holds;
+use host::planted::{Bug, is_planted};
 
 /// Key of a value in [`Slots`]: its index, and a number that distinguishes it from earlier values with that index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -52,7 +53,7 @@ impl<T> Slots<T> {
     pub(crate) fn remove(&mut self, key: Key) -> Option<T> {
         let slot = self.entries.get_mut(key.index).filter(|slot| slot.generation == key.generation)?;
         let value = slot.value.take()?;
-        slot.generation = slot.generation.wrapping_add(1);
+        slot.generation = slot.generation.wrapping_add(u32::from(!is_planted(Bug::ReusedKey)));
         self.free.push(key.index);
         holds(self.free.len() <= self.entries.len(), "a slot is free once");
         Some(value)

@@ -380,8 +380,10 @@ impl Cache {
     fn serve_stale(&self, class: Class, query: &Query, response: &mut Response, worker: &Worker) -> bool {
         let ttl = self.config.stale.expected("`serve_stale` is on").map_or(0, |stale| stale.ttl);
         // Another worker may have evicted or replaced the entry since it was found.
-        let restore = |entry: &Entry| entry.restore(response, ttl);
-        if self.stores[class].read(&Key::of(query), restore).is_none() {
+        let (received, keep) = (query.received, self.keep_stale());
+        // The other class may have an entry that is too old.
+        let restore = |entry: &Entry| entry.is_of_use(received, keep).then(|| entry.restore(response, ttl));
+        if self.stores[class].read(&Key::of(query), restore).flatten().is_none() {
             return false;
         }
         let is_denial = response.rcode() == Rcode::NXDOMAIN;

@@ -8,6 +8,7 @@ use engine::log::Level;
 use engine::{
     Exchange, ExchangeError, ExchangeReply, Failure, Instant, Io, Query, Resolved, Share, ShareError, Transport,
 };
+use host::planted::{Bug, is_planted};
 use upstream::{Action, Attempts, Decision, Protocol};
 use wire::{EdeCode, Rcode, Reply, Type};
 
@@ -140,7 +141,7 @@ impl Stanza {
             return upstream::answered_with(sending.bytes, Rcode::NOTIMP).ok_or(ExchangeError::Unreadable);
         }
         let reply = self.exchange_over(over, upstream, sending).await?;
-        if reply.is_truncated() && self.prefer_udp && over == Transport::Udp {
+        if reply.is_truncated() && self.prefer_udp && over == Transport::Udp && !is_planted(Bug::KeepsTruncated) {
             return Box::pin(self.exchange_over(Transport::Tcp, upstream, sending)).await;
         }
         Ok(reply)

@@ -1,0 +1,138 @@
+//! Checks of answers against the model of the cluster.
+
+use specification::answer::{Answer, Authority, Rcode};
+use specification::cluster::{Records, ZONE, records};
+use specification::compare::differences;
+use specification::message::{self, Response};
+use specification::record::{Data, Question, Record, Type, is_within};
+
+use crate::mirror::Mirrors;
+use crate::objects;
+use crate::outside;
+
+/// What is right when a question is asked.
+#[derive(Clone, Debug)]
+pub(crate) struct Expected {
+    question: Question,
+    answer: Answer,
+    /// False if the server does not know the cluster yet, so that it may fail.
+    is_known: bool,
+    /// True while a list is on its way, whose end shows what was deleted.
+    is_listing: bool,
+    /// True if no object that is known lets the name be denied.
+    is_there: bool,
+}
+
+/// Model of what was delivered.
+pub(crate) struct Model {
+    cluster: specification::cluster::Cluster,
+    records: Records,
+    orphans: Vec<Record>,
+    is_known: bool,
+    is_listing: bool,
+    /// The same, with what is at the API server in place of what is not known yet.
+    merged: (specification::cluster::Cluster, Records),
+}
+
+impl Model {
+    /// Creates the model of what was delivered. `current` is at the API server.
+    pub(crate) fn new(mirrors: &Mirrors, current: &[objects::Objects; 3]) -> Model {
+        let cluster = mirrors.cluster();
+        // What is not known yet is as it is at the API server.
+        let merged = mirrors.0.iter().zip(current).flat_map(|(mirror, current)| {
+            let objects = if mirror.is_listed { &mirror.objects } else { current };
+            objects.values().map(|object| &**object)
+        });
+        let merged = objects::cluster(merged);
+        let (is_known, is_listing) = (mirrors.is_listed(), mirrors.is_listing());
+        let merged = (merged.clone(), records(&merged));
+        let orphans = objects::orphans(mirrors.objects());
+        Model { records: records(&cluster), cluster, orphans, is_known, is_listing, merged }
+    }
+
+    /// Returns what is right for a question.
+    pub(crate) fn expect(&self, question: &Question) -> Expected {
+        let (mut answer, _) = self.records.answer(&self.cluster, question);
+        let name = question.name.to_ascii_lowercase();
+        let mut orphans = self.orphans.iter().filter(|record| record.owner == name).peekable();
+        if orphans.peek().is_some() {
+            answer.rcodes.push(Rcode::NoError);
+            answer.authority = Authority::Open;
+            answer.permitted.extend(orphans.cloned());
+        }
+        self.permit_pod(question, &mut answer);
+        // Without a namespace, the model has neither name.
+        if ["svc", "pod"].into_iter().any(|label| name == format!("{label}.{ZONE}")) {
+            answer.rcodes.push(Rcode::NoError);
+        }
+        let (merged, _) = self.merged.1.answer(&self.merged.0, question);
+        let Model { is_known, is_listing, .. } = *self;
+        let question = question.clone();
+        Expected { question, answer, is_known, is_listing, is_there: !merged.required.is_empty() }
+    }
+}
+
+impl Model {
+    /// Permits the SRV record that the address of a pod has here, as in CoreDNS.
+    fn permit_pod(&self, question: &Question, answer: &mut Answer) {
+        let name = question.name.to_ascii_lowercase();
+        if matches!(question.qtype, Type::Srv | Type::Any) && is_within(&name, &format!("pod.{ZONE}")) {
+            let exists = [Type::A, Type::Aaaa].into_iter().any(|qtype| {
+                let address = Question { name: name.clone(), qtype };
+                !self.records.answer(&self.cluster, &address).0.required.is_empty()
+            });
+            if exists {
+                answer.permitted.push(Record::new(name.clone(), Data::Srv(0, name)));
+                answer.authority = Authority::Open;
+            }
+        }
+    }
+}
+
+/// Checks the response to a question for a name of the cluster. Returns the records of aliases that lead out of it.
+///
+/// # Errors
+/// What is wrong.
+pub(crate) fn check(expected: &Expected, bytes: &[u8]) -> Result<bool, String> {
+    let Expected { question, answer, is_known, is_listing, is_there } = expected;
+    let mut response = message::read(bytes, question).map_err(|error| error.to_string())?;
+    let leads_out = leads_out(answer);
+    response.sections[0].retain(|record| outside::number_of(&record.owner).is_none());
+    if response.rcode == Rcode::ServFail && (!is_known || leads_out) {
+        return Ok(leads_out);
+    }
+    if !is_known && response.rcode == Rcode::NxDomain && *is_there {
+        return Err(format!("{question:?}: NXDOMAIN for a name that exists, before the cluster is known"));
+    }
+    let found = differences(answer, &response);
+    let found: Vec<String> =
+        found.into_iter().filter(|found| !is_open(found, leads_out, *is_listing, question)).collect();
+    if found.is_empty() { Ok(leads_out) } else { Err(explain(&found, expected, &response)) }
+}
+
+/// Returns true for a difference that the state permits.
+fn is_open(found: &str, leads_out: bool, is_listing: bool, question: &Question) -> bool {
+    // The rest of the answer is that of an upstream.
+    let is_of_upstream = leads_out && (found.contains("authority") || found.contains("AA") || found == "truncated");
+    // Within a list, an address can have its former Service and its next one. One of them is enough.
+    is_of_upstream || is_listing && question.qtype == Type::Ptr && found == "answer lacks PTR"
+}
+
+/// Returns true if an answer ends with an alias to a name outside of the cluster.
+fn leads_out(answer: &Answer) -> bool {
+    let mut targets = answer.required.iter().filter_map(|record| match &record.data {
+        Data::Cname(target) => Some(target),
+        _ => None,
+    });
+    targets.any(|target| outside::number_of(target).is_some())
+}
+
+fn explain(found: &[String], expected: &Expected, response: &Response) -> String {
+    let Expected { question, answer, is_known, is_listing, .. } = expected;
+    format!(
+        "{} {}: {}\nexpected {answer:?}\nresponse {response:?}\nknown {is_known}, listing {is_listing}",
+        question.name,
+        question.qtype,
+        found.join(", "),
+    )
+}
