@@ -13,8 +13,8 @@ use xtask::Failed;
 
 /// Number of questions without both responses. More could overflow the socket buffer of a server.
 pub(crate) const WINDOW: usize = 64;
-/// Time without a response after which a question is asked again. CoreDNS gives up on its upstreams after 5 s.
-const TIMEOUT: Duration = Duration::from_millis(5500);
+/// Time without a response after which a question is asked again. All upstreams answer at once.
+const TIMEOUT: Duration = Duration::from_millis(2500);
 /// Number of times that a question is sent to a server.
 const SENT_MAX: u32 = 2;
 /// Interval at which timeouts are checked.

@@ -1,12 +1,13 @@
 //! Differences that are deliberate, from `rules.txt`, which describes its form.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use crate::replay::explained::matches;
 use xtask::Failed;
 
-/// The file.
-const TEXT: &str = include_str!("rules.txt");
+/// Path of the file in the project. It is read at each run, so that a new rule needs no build.
+const FILE: &str = "xtask/bench/src/respdiff/rules.txt";
 /// Prefix of a word that must be absent from a server block.
 const ABSENT: char = '!';
 /// Prefix of a word that any server block of the Corefile may have.
@@ -16,8 +17,8 @@ const ANYWHERE: char = '~';
 pub(crate) struct Rule {
     /// Index of the row.
     row: usize,
-    words: Vec<&'static str>,
-    pattern: &'static str,
+    words: Vec<String>,
+    pattern: String,
     /// Number of questions with a difference that it explains.
     pub(crate) count: usize,
 }
@@ -25,13 +26,13 @@ pub(crate) struct Rule {
 /// Row of docs/differences.md.
 pub(crate) struct Row {
     /// Heading of the section.
-    pub(crate) section: &'static str,
+    pub(crate) section: String,
     /// Start of the row.
-    pub(crate) start: &'static str,
+    pub(crate) start: String,
     /// Path of the test that pins what Portolan does.
-    pub(crate) test: &'static str,
+    pub(crate) test: String,
     /// Reason why a run may not need the rules of the row.
-    pub(crate) seldom: Option<&'static str>,
+    pub(crate) seldom: Option<String>,
 }
 
 /// All rows with their rules.
@@ -50,27 +51,28 @@ impl Rules {
     /// Parses the file.
     pub(crate) fn read() -> Result<Rules, Failed> {
         let mut rules = Rules { rows: Vec::new(), rules: Vec::new() };
-        for line in TEXT.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
+        let text = String::from_utf8_lossy(&xtask::read_bytes(Path::new(FILE))?).into_owned();
+        for line in text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
             rules.read_line(line).ok_or_else(|| format!("rules.txt: `{line}` has no known form"))?;
         }
         Ok(rules)
     }
 
-    fn read_line(&mut self, line: &'static str) -> Option<()> {
+    fn read_line(&mut self, line: &str) -> Option<()> {
         if let Some(row) = line.strip_prefix("= ") {
             let (section, start) = row.split_once(" | ")?;
-            self.rows.push(Row { section, start, test: "", seldom: None });
+            self.rows.push(Row { section: section.to_owned(), start: start.to_owned(), test: String::new(), seldom: None });
             return Some(());
         }
         let row = self.rows.len().checked_sub(1)?;
         if let Some(test) = line.strip_prefix("test: ") {
-            self.rows[row].test = test;
+            test.clone_into(&mut self.rows[row].test);
         } else if let Some(reason) = line.strip_prefix("seldom: ") {
-            self.rows[row].seldom = Some(reason);
+            self.rows[row].seldom = Some(reason.to_owned());
         } else {
             let (words, pattern) = line.split_once(" | ")?;
-            let words = words.split(' ').filter(|word| *word != "*").collect();
-            self.rules.push(Rule { row, words, pattern, count: 0 });
+            let words = words.split(' ').filter(|word| *word != "*").map(str::to_owned).collect();
+            self.rules.push(Rule { row, words, pattern: pattern.to_owned(), count: 0 });
         }
         Some(())
     }
@@ -82,7 +84,7 @@ impl Rules {
         let mut left = differences;
         left.retain(|difference| {
             let text = format!("{question}: {difference}");
-            let rule = applicable.iter().find(|&&at| matches(self.rules[at].pattern, &text));
+            let rule = applicable.iter().find(|&&at| matches(&self.rules[at].pattern, &text));
             rule.map(|&at| used.insert(at)).is_none()
         });
         used.into_iter().for_each(|at| self.rules[at].count += 1);
@@ -107,7 +109,7 @@ impl Rule {
         self.words.iter().all(|word| match (word.strip_prefix(ABSENT), word.strip_prefix(ANYWHERE)) {
             (Some(absent), _) => !words.own.contains(absent),
             (_, Some(anywhere)) => words.all.contains(anywhere),
-            _ => words.own.contains(*word),
+            _ => words.own.contains(word),
         })
     }
 }
@@ -128,10 +130,10 @@ mod tests {
         let text = std::fs::read_to_string(xtask::root().join("docs/differences.md")).unwrap();
         let rules = Rules::read().unwrap();
         for (at, row) in rules.rows.iter().enumerate() {
-            let found = cells(&text, row.section).iter().filter(|cell| cell.starts_with(row.start)).count();
+            let found = cells(&text, &row.section).iter().filter(|cell| cell.starts_with(&row.start)).count();
             assert_eq!(found, 1, "{} | {}: number of rows that start with this", row.section, row.start);
             assert!(rules.rules.iter().any(|rule| rule.row == at), "{}: no rules", row.start);
-            let test = xtask::root().join(row.test);
+            let test = xtask::root().join(&row.test);
             assert!(test.is_file(), "{}: the test `{}` does not exist", row.start, row.test);
         }
     }
@@ -141,8 +143,9 @@ mod tests {
         let words = |list: &[&str]| list.iter().map(|&word| word.to_owned()).collect::<BTreeSet<_>>();
         let (own, all) = (words(&["file", "cache"]), words(&["file", "cache", "hosts"]));
         let words = Words { own: &own, all: &all };
-        let applies = |list: &[&'static str]| {
-            Rule { row: 0, words: list.to_vec(), pattern: "*", count: 0 }.applies(&words)
+        let applies = |list: &[&str]| {
+            let list = list.iter().map(|&word| word.to_owned()).collect();
+            Rule { row: 0, words: list, pattern: String::new(), count: 0 }.applies(&words)
         };
         assert!(applies(&["file", "~hosts", "!hosts"]));
         assert!(!applies(&["hosts"]) && !applies(&["!cache"]) && !applies(&["~acl"]));

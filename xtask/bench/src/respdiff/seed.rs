@@ -107,16 +107,16 @@ impl Run<'_> {
         match servers.each_mut().map(Server::wait) {
             [Ok(()), Ok(())] => {}
             [Err(_), Err(_)] => return Ok(Outcome::Refused),
-            [Err(error), Ok(())] => return Ok(self.started_alone("portolan", &error, report)),
-            [Ok(()), Err(error)] => return Ok(self.started_alone("coredns", &error, report)),
+            [Err(error), Ok(())] => return Ok(self.failed("(start)", &format!("CoreDNS does not start: {error}"), report)),
+            [Ok(()), Err(error)] => return Ok(self.failed("(start)", &format!("Portolan does not start: {error}"), report)),
         }
         self.rounds(&mut servers, report)
     }
 
-    /// Reports that one of the servers refuses the Corefile.
-    fn started_alone(&self, name: &str, error: &str, report: &mut Report) -> Outcome {
-        let case = self.case("(start)", "-", &self.all_words);
-        report.add(&case, vec![format!("only {name} starts: {error}")], [None, None]);
+    /// Reports what keeps the seed from its questions as a difference.
+    fn failed(&self, question: &str, error: &str, report: &mut Report) -> Outcome {
+        let case = self.case(question, "-", &self.all_words);
+        report.add(&case, vec![error.to_owned()], [None, None]);
         Outcome::Incomplete
     }
 
@@ -128,18 +128,18 @@ impl Run<'_> {
                 if round > 0 {
                     cluster.change();
                 }
-                for name in cluster.markers() {
-                    servers.iter().try_for_each(|server| server.wait_for(&name))?;
+                let markers = cluster.markers();
+                let mut seen = servers.iter().flat_map(|server| markers.iter().map(|name| server.wait_for(name)));
+                if let Some(Err(error)) = seen.find(Result::is_err) {
+                    return Ok(self.failed("(marker)", &error, report));
                 }
             }
             let queries = questions::random(&mut random, &self.names, self.bench.questions / rounds);
             let addresses = [servers[0].address(), servers[1].address()];
             let pairs = self.bench.runtime.block_on(asking::all(addresses, &queries, self.deadline))?;
             queries.iter().zip(&pairs).for_each(|(query, pair)| self.judge(query, pair, report));
-            for server in servers.iter_mut().filter_map(|server| server.has_ended().then_some(server)) {
-                let case = self.case("(end)", "-", &self.all_words);
-                report.add(&case, vec![format!("a server has ended: {}", server.last_line())], [None, None]);
-                return Ok(Outcome::Incomplete);
+            if let Some(ended) = servers.iter_mut().find_map(|server| server.has_ended().then(|| server.last_line())) {
+                return Ok(self.failed("(end)", &format!("a server has ended: {ended}"), report));
             }
             if pairs.len() < queries.len() {
                 return Ok(Outcome::Incomplete);

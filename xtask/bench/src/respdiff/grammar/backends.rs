@@ -104,10 +104,7 @@ impl Grammar {
             self.files.insert(format!("{folder}/db.{zone}"), text);
         }
         let pattern = self.random.pick(&["", " db\\.(.*) {1}"]);
-        let mut options = vec![format!("directory {folder}{pattern}"), "reload 0".to_owned()];
-        if self.random.percent(25) {
-            options.push("fallthrough".to_owned());
-        }
+        let options = vec![format!("directory {folder}{pattern}"), "reload 0".to_owned()];
         let own = format!(" {zone}");
         let zones = self.random.pick(&["", &own, " test"]).to_owned();
         with_options(format!("auto{zones}"), &options)

@@ -60,8 +60,6 @@ const BACKENDS: &[&[&str]] = &[
     &["rewrite", "template"], &["forward", "cache"], &["cache", "forward"], &["chaos", "forward"], &["file", "file2"],
     &["kubernetes", "file", "forward"], &["rewrite", "kubernetes", "forward"],
 ];
-/// Maximum number of server blocks with *kubernetes*, each of which watches the cluster.
-const KUBERNETES_MAX: usize = 1;
 
 /// Returns the scene of a seed.
 pub(crate) fn scene(seed: u64) -> Scene {
@@ -71,6 +69,7 @@ pub(crate) fn scene(seed: u64) -> Scene {
         names: BTreeSet::new(),
         kubernetes: None,
         has_kubernetes: false,
+        cluster_zone: ".",
         bind: false,
     };
     grammar.bind = grammar.random.percent(60);
@@ -92,6 +91,8 @@ struct Grammar {
     kubernetes: Option<Kubernetes>,
     /// True if the current server block has *kubernetes*.
     has_kubernetes: bool,
+    /// Zone whose server block may have *kubernetes*: the one that gets the names of the cluster.
+    cluster_zone: &'static str,
     /// True if the server blocks have *bind*.
     bind: bool,
 }
@@ -108,6 +109,10 @@ impl Grammar {
         }
         let with_view = self.random.percent(20).then(|| self.random.below(zones.len()));
         let has_snippet = self.random.percent(15);
+        self.cluster_zone = if zones.contains(&"cluster.local") { "cluster.local" } else { "." };
+        if with_view.is_some_and(|number| zones[number] == self.cluster_zone) {
+            self.cluster_zone = "";
+        }
         let mut text = String::new();
         if has_snippet {
             text.push_str("(common) {\n    errors\n    loadbalance\n}\n");
@@ -136,7 +141,7 @@ impl Grammar {
         };
         let mut keys = format!("{zone}:{{$P}}");
         let mut zones = vec![absolute(base)];
-        if self.random.percent(10) {
+        if blocks.is_empty() && !view && self.random.percent(20) {
             let extra = self.random.pick(&["Extra.Test", "also.test"]);
             keys.push_str(&format!(" {extra}:{{$P}}"));
             zones.push(absolute(&extra.to_lowercase()));
@@ -157,9 +162,11 @@ impl Grammar {
         if self.bind {
             lines.push("bind 127.0.0.1".to_owned());
         }
+        let may_have_kubernetes = zone == self.cluster_zone && !view;
         let mut backends = self.random.pick(BACKENDS);
-        let is_taken = self.kubernetes.is_some() && KUBERNETES_MAX == 1;
-        while backends.contains(&"kubernetes") && (is_taken || view) {
+        // One in two of the places for *kubernetes* has it, because there is only one in a Corefile.
+        let wanted = may_have_kubernetes && self.random.percent(50);
+        while backends.contains(&"kubernetes") != wanted {
             backends = self.random.pick(BACKENDS);
         }
         self.has_kubernetes = backends.contains(&"kubernetes");

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Grammar, absolute};
+use super::{Grammar, absolute, below};
 
 /// Labels of owners.
 const LABELS: &[&str] = &[
@@ -109,13 +109,13 @@ impl Grammar {
         let plain = owner.replace('*', "s");
         match random.below(100) {
             0..60 => zone.name(&owner),
-            60..75 => zone.name(&format!("nope.{plain}")),
+            60..75 => zone.name(below("nope", &plain).as_str()),
             75..85 => format!("{}.example.org.", random.pick(super::backends::UPSTREAM_LABELS)),
             85..93 => {
                 let zone = random.pick(&["z1.test.", "z2.test.", "sub.z1.test.", "au.test."]);
                 format!("{}.{zone}", random.pick(&["www", "a", "b.x", "mail"]))
             }
-            _ => zone.name(&format!("s.{plain}")),
+            _ => zone.name(below("s", &plain).as_str()),
         }
     }
 
