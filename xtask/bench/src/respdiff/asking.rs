@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpStream, UdpSocket};
+use tokio::net::{TcpSocket, UdpSocket};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::questions::Query;
@@ -45,7 +45,8 @@ type Arrived = (usize, usize, Option<Vec<u8>>);
 
 struct Exchange<'q> {
     servers: [SocketAddr; 2],
-    sockets: [UdpSocket; 2],
+    /// One socket for both servers, so that both see the same port of the client.
+    socket: UdpSocket,
     queries: &'q [Query],
     open: BTreeMap<usize, Open>,
     pairs: Vec<Pair>,
@@ -54,23 +55,17 @@ struct Exchange<'q> {
 
 /// Asks both servers all questions. Stops at the deadline: then the list is shorter than that of the questions.
 pub(crate) async fn all(servers: [SocketAddr; 2], queries: &[Query], deadline: Instant) -> Result<Vec<Pair>, Failed> {
-    let open = async |server: SocketAddr| {
-        let socket = UdpSocket::bind("127.0.0.1:0").await?;
-        socket.connect(server).await.map(|()| socket)
-    };
-    let sockets = [open(servers[0]).await, open(servers[1]).await];
-    let [Ok(first), Ok(second)] = sockets else { return Err("no socket for the questions".to_owned()) };
+    let socket = UdpSocket::bind("127.0.0.1:0").await.map_err(|error| format!("socket for the questions: {error}"))?;
     let pairs = vec![Pair::default(); queries.len()];
     let streams = unbounded_channel();
-    let mut exchange =
-        Exchange { servers, sockets: [first, second], queries, open: BTreeMap::new(), pairs, streams };
+    let mut exchange = Exchange { servers, socket, queries, open: BTreeMap::new(), pairs, streams };
     Ok(exchange.run(deadline).await)
 }
 
 impl Exchange<'_> {
     async fn run(&mut self, deadline: Instant) -> Vec<Pair> {
         let mut next = 0;
-        let mut buffers = [vec![0; DATAGRAM_MAX], vec![0; DATAGRAM_MAX]];
+        let mut buffer = vec![0; DATAGRAM_MAX];
         loop {
             while self.open.len() < WINDOW && next < self.queries.len() {
                 self.start(next).await;
@@ -84,10 +79,8 @@ impl Exchange<'_> {
                 self.pairs.truncate(done);
                 break;
             }
-            let [first, second] = &mut buffers;
             let arrived = tokio::select! {
-                length = self.sockets[0].recv(first) => received(0, length, first),
-                length = self.sockets[1].recv(second) => received(1, length, second),
+                received = self.socket.recv_from(&mut buffer) => self.received(received, &buffer),
                 arrived = self.streams.1.recv() => arrived,
                 () = tokio::time::sleep(TICK) => None,
             };
@@ -106,23 +99,37 @@ impl Exchange<'_> {
         self.send(index, [true; 2]).await;
     }
 
-    /// Sends a question to the servers that have not answered it.
+    /// Sends a question to the servers that have not answered it; over TCP to both.
     async fn send(&self, index: usize, left: [bool; 2]) {
         let query = &self.queries[index];
         let packet = with_id(&query.packet, index);
-        for side in (0..2).filter(|&side| left[side]) {
-            if query.tcp {
-                let (server, arrived, packet) = (self.servers[side], self.streams.0.clone(), packet.clone());
-                tokio::spawn(async move {
-                    let answer = tokio::time::timeout(TIMEOUT, over_tcp(server, &packet)).await;
+        if query.tcp {
+            let (servers, arrived) = (self.servers, self.streams.0.clone());
+            tokio::spawn(async move {
+                let Ok(sockets) = two_with_one_port() else { return };
+                let ask = async |side: usize, socket| {
+                    let answer = tokio::time::timeout(TIMEOUT, over_tcp(servers[side], socket, &packet)).await;
                     // The receiver is gone if the deadline has passed.
                     let _ = arrived.send((index, side, answer.ok().and_then(Result::ok)));
-                });
-            } else {
-                // An error is that of an earlier datagram. What is lost is sent again.
-                let _ = self.sockets[side].send(&packet).await;
-            }
+                };
+                let [first, second] = sockets;
+                tokio::join!(ask(0, first), ask(1, second));
+            });
+            return;
         }
+        for side in (0..2).filter(|&side| left[side]) {
+            // An error is that of an earlier datagram. What is lost is sent again.
+            let _ = self.socket.send_to(&packet, self.servers[side]).await;
+        }
+    }
+
+    /// Returns a datagram with its server and the index of its question, which is the ID.
+    fn received(&self, received: std::io::Result<(usize, SocketAddr)>, buffer: &[u8]) -> Option<Arrived> {
+        let (length, server) = received.ok()?;
+        let side = self.servers.iter().position(|&known| known == server)?;
+        let bytes = &buffer[..length];
+        let id = bytes.first_chunk().map(|id| u16::from_be_bytes(*id))?;
+        Some((usize::from(id), side, Some(bytes.to_vec())))
     }
 
     fn take(&mut self, (index, side, bytes): Arrived) {
@@ -162,13 +169,6 @@ impl Exchange<'_> {
     }
 }
 
-/// Returns a datagram with the index of its question, which is the ID.
-fn received(side: usize, length: std::io::Result<usize>, buffer: &[u8]) -> Option<Arrived> {
-    let bytes = &buffer[..length.ok()?];
-    let id = bytes.first_chunk().map(|id| u16::from_be_bytes(*id))?;
-    Some((usize::from(id), side, Some(bytes.to_vec())))
-}
-
 fn with_id(packet: &[u8], index: usize) -> Vec<u8> {
     let mut packet = packet.to_vec();
     let id = u16::try_from(index).unwrap_or_default().to_be_bytes();
@@ -176,8 +176,21 @@ fn with_id(packet: &[u8], index: usize) -> Vec<u8> {
     packet
 }
 
-async fn over_tcp(server: SocketAddr, packet: &[u8]) -> std::io::Result<Vec<u8>> {
-    let mut stream = TcpStream::connect(server).await?;
+/// Returns two sockets with one port, for connections to both servers.
+fn two_with_one_port() -> std::io::Result<[TcpSocket; 2]> {
+    let bound = |port| {
+        let socket = TcpSocket::new_v4()?;
+        socket.set_reuseaddr(true)?;
+        socket.bind(SocketAddr::from(([127, 0, 0, 1], port)))?;
+        std::io::Result::Ok(socket)
+    };
+    let first = bound(0)?;
+    let second = bound(first.local_addr()?.port())?;
+    Ok([first, second])
+}
+
+async fn over_tcp(server: SocketAddr, socket: TcpSocket, packet: &[u8]) -> std::io::Result<Vec<u8>> {
+    let mut stream = socket.connect(server).await?;
     let length = u16::try_from(packet.len()).unwrap_or_default().to_be_bytes();
     stream.write_all(&[&length[..], packet].concat()).await?;
     let mut response = vec![0; usize::from(stream.read_u16().await?)];

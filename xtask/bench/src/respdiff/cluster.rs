@@ -95,7 +95,7 @@ impl Cluster {
         for _ in 0..CHANGES {
             let at = self.random.below(NAMESPACES.len());
             match self.random.below(10) {
-                0 => self.toggle_namespace(at),
+                0 => self.toggle_namespace(),
                 1..4 => {
                     let number = self.random.below(PODS);
                     self.fill_pod(at, number);
@@ -135,12 +135,14 @@ impl Cluster {
             pod(&name, "marker", "marker", &[format!("172.29.0.{round}")], "Running"),
             service("cip", &format!("10.96.255.{round}")),
             service("hl", "None"),
+            slice(&name, "cip-4", ("cip", "marker"), ("IPv4", endpoints.clone(), ports.clone())),
             slice(&name, "hl-4", ("hl", "marker"), ("IPv4", endpoints, ports.clone())),
         ]);
     }
 
-    fn toggle_namespace(&self, at: usize) {
-        let name = NAMESPACES[at];
+    /// Deletes or creates the last namespace. Its objects stay.
+    fn toggle_namespace(&self) {
+        let name = NAMESPACES[NAMESPACES.len() - 1];
         match self.api.get("namespaces", "", name) {
             Some(_) => self.api.delete("namespaces", "", name),
             None => drop(self.api.put(namespace(name))),
@@ -190,7 +192,7 @@ impl Cluster {
     fn cluster_ip(&self, (at, number): (usize, usize), families: &str) -> Value {
         let addresses: Vec<String> = families
             .chars()
-            .map(|family| if family == '4' { address(at, number) } else { format!("fd00:96::{at}:{number}") })
+            .map(|family| if family == '4' { address(at, number) } else { six(0x96, at, &[number]) })
             .collect();
         json!({ "type": "ClusterIP", "clusterIP": addresses[0], "clusterIPs": addresses })
     }
@@ -234,7 +236,7 @@ impl Cluster {
                     .map(|index| {
                         let address = match family {
                             "4" => format!("172.30.{}.{index}", at * 16 + number),
-                            _ => format!("fd00:30::{at}:{number}:{index}"),
+                            _ => six(0x30, at, &[number, index]),
                         };
                         self.endpoint(NAMESPACES[at], &address, index)
                     })
@@ -270,8 +272,8 @@ impl Cluster {
         let ip = format!("172.31.{at}.{number}");
         let addresses = match self.random.below(5) {
             0 => return self.remove("pods", space, &name),
-            1 => vec![ip, format!("fd00:31::{at}:{number}")],
-            2 => vec![format!("fd00:31::{at}:{number}"), ip],
+            1 => vec![ip, six(0x31, at, &[number])],
+            2 => vec![six(0x31, at, &[number]), ip],
             3 => vec!["172.31.9.9".to_owned()],
             _ => vec![ip],
         };
@@ -283,6 +285,14 @@ impl Cluster {
 /// Returns the cluster IP of a place.
 fn address(at: usize, number: usize) -> String {
     format!("10.96.{at}.{number}")
+}
+
+/// Returns an IPv6 address of a namespace in its canonical text, as API servers store it.
+fn six(network: u16, at: usize, numbers: &[usize]) -> String {
+    let mut groups = [0; 8];
+    (groups[0], groups[1], groups[4]) = (0xfd00, network, u16::try_from(at + 1).unwrap_or_default());
+    groups[5..].iter_mut().zip(numbers).for_each(|(group, number)| *group = u16::try_from(number + 1).unwrap_or(1));
+    std::net::Ipv6Addr::from(groups).to_string()
 }
 
 fn labelled(kind: &str, namespace: &str, name: &str, app: &str, mut rest: Value) -> Value {
@@ -327,19 +337,20 @@ pub(crate) fn names() -> Vec<String> {
             names.extend(first.map(|first| format!("{first}.{service}")));
             let place = at * 16 + number;
             names.extend((0..3).map(|index| format!("172-30-{place}-{index}.{service}")));
-            names.push(format!("fd00-30--{at}-{number}-1.{service}"));
+            names.push(format!("{}.{service}", six(0x30, at, &[number, 1]).replace(':', "-")));
             names.push(format!("s{number}.{space}.lb.test."));
             names.push(format!("_http._tcp.s{number}.{space}.lb.test."));
             names.push(service);
             let addresses = [
-                address(at, number), format!("fd00:96::{at}:{number}"), format!("172.30.{place}.0"),
-                format!("172.30.{place}.1"), format!("fd00:30::{at}:{number}:1"), format!("203.0.113.{place}"),
+                address(at, number), six(0x96, at, &[number]), format!("172.30.{place}.0"),
+                format!("172.30.{place}.1"), six(0x30, at, &[number, 1]), format!("203.0.113.{place}"),
             ];
             names.extend(addresses.iter().filter_map(|address| address.parse::<IpAddr>().ok()).map(reverse));
         }
         for number in 0..PODS {
             names.push(format!("172-31-{at}-{number}.{space}.pod.cluster.local."));
-            names.push(format!("fd00-31--{at}-{number}.{space}.pod.cluster.local."));
+            let label = six(0x31, at, &[number]).replace(':', "-");
+            names.push(format!("{label}.{space}.pod.cluster.local."));
         }
         names.push(format!("172-31-9-9.{space}.pod.cluster.local."));
     }

@@ -1,6 +1,6 @@
 //! Comparison of two responses.
 //!
-//! The order of records and the size in the OPT record are not compared. TTLs may differ by the time between both
+//! The order of records, the size in the OPT record and the text of an Extended DNS Error are not compared. TTLs may differ by the time between both
 //! responses, because caches count down.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -60,9 +60,19 @@ fn edns(coredns: &Parsed, portolan: &Parsed) -> Vec<String> {
         }
         _ => {}
     }
-    let options = |response: &Parsed| response.options.iter().map(|(code, data)| option(*code, data)).collect();
+    let options = |response: &Parsed| -> BTreeSet<String> {
+        response.options.iter().map(|(code, data)| without_text(&option(*code, data))).collect()
+    };
     found.extend(changes("option", &options(coredns), &options(portolan)));
     found
+}
+
+/// Removes the text of an Extended DNS Error, which is free.
+fn without_text(option: &str) -> String {
+    match option.split_once(": ") {
+        Some((code, _)) if code.starts_with("EDE ") => code.to_owned(),
+        _ => option.to_owned(),
+    }
 }
 
 /// Compares the record sets of a section.

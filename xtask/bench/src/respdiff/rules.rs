@@ -10,6 +10,8 @@ use xtask::Failed;
 const FILE: &str = "xtask/bench/src/respdiff/rules.txt";
 /// Prefix of a word that must be absent from a server block.
 const ABSENT: char = '!';
+/// Prefix of a pattern for all differences of a question together.
+const TOGETHER: &str = "& ";
 /// Prefix of a word that any server block of the Corefile may have.
 const ANYWHERE: char = '~';
 
@@ -80,6 +82,14 @@ impl Rules {
     /// Returns the differences of a question that no rule explains, and counts the rules that explain others.
     pub(crate) fn unexplained(&mut self, words: &Words, question: &str, differences: Vec<String>) -> Vec<String> {
         let applicable: Vec<usize> = (0..self.rules.len()).filter(|&at| self.rules[at].applies(words)).collect();
+        let all = format!("{question}: {}", differences.join("; "));
+        let together = |&&at: &&usize| {
+            self.rules[at].pattern.strip_prefix(TOGETHER).is_some_and(|pattern| matches(pattern, &all))
+        };
+        if let Some(&at) = applicable.iter().find(together) {
+            self.rules[at].count += 1;
+            return Vec::new();
+        }
         let mut used = BTreeSet::new();
         let mut left = differences;
         left.retain(|difference| {

@@ -146,7 +146,7 @@ fn respond(packet: &[u8], way: Way, is_stream: bool) -> Option<Vec<u8>> {
 fn written(query: &Parsed, reply: &Reply, cut: bool) -> Vec<u8> {
     let asked = query.header.flags;
     let flags = reply.flags.with_response(true).with_rcode(reply.rcode).with_truncated(cut);
-    let flags = flags.with_recursion_desired(asked.recursion_desired());
+    let flags = flags.with_opcode(asked.opcode()).with_recursion_desired(asked.recursion_desired());
     let flags = flags.with_checking_disabled(flags.checking_disabled() || asked.checking_disabled());
     let mut message = MessageBuf::new();
     let question = query.question.as_ref().map(|(name, qtype, qclass)| (name.as_ref(), *qtype, *qclass));

@@ -11,11 +11,14 @@ impl Grammar {
             options.push("noendpoints".to_owned());
             scene.endpoints = false;
         }
-        let choices: [(usize, &[&str]); 6] = [
+        // Without endpoints, every Service is empty.
+        if scene.endpoints && self.random.percent(15) {
+            options.push("ignore empty_service".to_owned());
+        }
+        let choices: [(usize, &[&str]); 5] = [
             (30, &["endpoint_pod_names"]),
             (25, &["ttl 0", "ttl 5", "ttl 60", "ttl 3600"]),
             (40, &["fallthrough", "fallthrough in-addr.arpa ip6.arpa", "fallthrough cluster.local"]),
-            (15, &["ignore empty_service"]),
             (12, &["namespaces edge prod kube m0 m1 m2 m3 m4", "namespace_labels env=prod"]),
             (10, &["labels app in (s0, s1, s2, marker)"]),
         ];

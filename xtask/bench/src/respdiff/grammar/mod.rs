@@ -69,6 +69,7 @@ pub(crate) fn scene(seed: u64) -> Scene {
         names: BTreeSet::new(),
         kubernetes: None,
         has_kubernetes: false,
+        zones: Vec::new(),
         cluster_zone: ".",
         bind: false,
     };
@@ -93,6 +94,8 @@ struct Grammar {
     has_kubernetes: bool,
     /// Zone whose server block may have *kubernetes*: the one that gets the names of the cluster.
     cluster_zone: &'static str,
+    /// Zones with a *file* line in the current server block.
+    zones: Vec<String>,
     /// True if the server blocks have *bind*.
     bind: bool,
 }
@@ -149,6 +152,7 @@ impl Grammar {
         }
         let mut lines = self.directives(base, view);
         if has_snippet {
+            lines.retain(|line| !matches!(line.as_str(), "errors" | "loadbalance"));
             lines.push("import common".to_owned());
         }
         self.add_names([absolute(&below("www", base)), absolute(base), absolute(&below("a.b", base))]);
@@ -170,6 +174,7 @@ impl Grammar {
             backends = self.random.pick(BACKENDS);
         }
         self.has_kubernetes = backends.contains(&"kubernetes");
+        self.zones.clear();
         for backend in backends {
             let more = self.backend(backend, zone);
             lines.extend(more);
@@ -252,8 +257,8 @@ fn words(lines: &Lines) -> BTreeSet<String> {
     let mut directive = "";
     for line in lines {
         if line.starts_with("    ") {
-            if matches!(directive, "kubernetes" | "cache" | "hosts" | "file" | "auto" | "forward" | "rewrite") {
-                words.insert(line.trim().split(' ').take(2).collect::<Vec<_>>().join("-"));
+            if matches!(directive, "kubernetes" | "cache" | "hosts" | "file" | "auto" | "forward" | "rewrite" | "header" | "acl") {
+                words.insert(line.trim().split(' ').take(3).collect::<Vec<_>>().join("-"));
             }
         } else if line != "}" {
             directive = line.split(' ').next().unwrap_or_default();
