@@ -20,6 +20,7 @@ pub(crate) struct Rule {
     /// Index of the row.
     row: usize,
     words: Vec<String>,
+    /// In lower case, because names have letters of both cases.
     pattern: String,
     /// Number of questions with a difference that it explains.
     pub(crate) count: usize,
@@ -74,7 +75,7 @@ impl Rules {
         } else {
             let (words, pattern) = line.split_once(" | ")?;
             let words = words.split(' ').filter(|word| *word != "*").map(str::to_owned).collect();
-            self.rules.push(Rule { row, words, pattern: pattern.to_owned(), count: 0 });
+            self.rules.push(Rule { row, words, pattern: pattern.to_lowercase(), count: 0 });
         }
         Some(())
     }
@@ -82,7 +83,7 @@ impl Rules {
     /// Returns the differences of a question that no rule explains, and counts the rules that explain others.
     pub(crate) fn unexplained(&mut self, words: &Words, question: &str, differences: Vec<String>) -> Vec<String> {
         let applicable: Vec<usize> = (0..self.rules.len()).filter(|&at| self.rules[at].applies(words)).collect();
-        let all = format!("{question}: {}", differences.join("; "));
+        let all = format!("{question}: {}", differences.join("; ")).to_lowercase();
         let together = |&&at: &&usize| {
             self.rules[at].pattern.strip_prefix(TOGETHER).is_some_and(|pattern| matches(pattern, &all))
         };
@@ -93,7 +94,7 @@ impl Rules {
         let mut used = BTreeSet::new();
         let mut left = differences;
         left.retain(|difference| {
-            let text = format!("{question}: {difference}");
+            let text = format!("{question}: {difference}").to_lowercase();
             let rule = applicable.iter().find(|&&at| matches(&self.rules[at].pattern, &text));
             rule.map(|&at| used.insert(at)).is_none()
         });

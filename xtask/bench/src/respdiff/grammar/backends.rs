@@ -35,12 +35,15 @@ impl Grammar {
             first.push_str(&format!(" {}", zones[self.random.below(zones.len())]));
         }
         if self.random.percent(30) {
-            options.push(format!("ttl {}", self.random.pick(&[1, 5, 60, 70000])));
+            options.push(format!("ttl {}", self.random.pick(&[1, 5, 60, 65535])));
         }
         if self.random.percent(30) {
             options.push("no_reverse".to_owned());
         }
-        if self.random.percent(60) {
+        if self.has_kubernetes {
+            // *hosts* comes before *kubernetes*.
+            options.push("fallthrough".to_owned());
+        } else if self.random.percent(60) {
             options.push(self.fallthrough(zone, "in-addr.arpa"));
         }
         with_options(first, &options)

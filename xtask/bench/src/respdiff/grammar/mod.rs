@@ -33,7 +33,7 @@ pub(crate) struct Scene {
 pub(crate) struct Block {
     /// Absolute names in lower case.
     pub(crate) zones: Vec<String>,
-    /// First words of the directives, and of *kubernetes* and *cache* also their options, as `pods-verified`.
+    /// First words of the directives, and their options as `kubernetes/pods` and `kubernetes/pods-verified`.
     pub(crate) words: BTreeSet<String>,
 }
 
@@ -251,14 +251,15 @@ fn indented(lines: &Lines) -> String {
     lines.iter().map(|line| format!("    {line}")).collect::<Vec<_>>().join("\n")
 }
 
-/// Returns the first words of directives, and the options of those whose options decide about answers.
+/// Returns the first words of directives, and the options of some as `DIRECTIVE/WORD` and `DIRECTIVE/WORD-WORD-WORD`.
 fn words(lines: &Lines) -> BTreeSet<String> {
     let mut words = BTreeSet::new();
     let mut directive = "";
     for line in lines {
         if line.starts_with("    ") {
             if matches!(directive, "kubernetes" | "cache" | "hosts" | "file" | "auto" | "forward" | "rewrite" | "header" | "acl") {
-                words.insert(line.trim().split(' ').take(3).collect::<Vec<_>>().join("-"));
+                let option: Vec<&str> = line.trim().split(' ').take(3).collect();
+                words.extend([format!("{directive}/{}", option[0]), format!("{directive}/{}", option.join("-"))]);
             }
         } else if line != "}" {
             directive = line.split(' ').next().unwrap_or_default();
@@ -266,7 +267,7 @@ fn words(lines: &Lines) -> BTreeSet<String> {
             if directive == "rewrite" {
                 let word = |word: &&str| !matches!(*word, "rewrite" | "stop" | "continue");
                 let kind = line.split(' ').find(word).unwrap_or_default();
-                words.insert(format!("rewrite-{kind}"));
+                words.insert(format!("rewrite/{kind}"));
             }
         }
     }
