@@ -43,6 +43,11 @@ const TASKS: &[Task] = &[
         about: "Ask recorded questions again and compare the answers; fails if a difference is not explained",
     },
     Task {
+        name: "respdiff",
+        package: "xtask-bench",
+        about: "Ask CoreDNS and Portolan the same random questions; fails if a difference is not explained",
+    },
+    Task {
         name: "specification",
         package: "xtask-specification",
         about: "Ask servers all small cases of the executable specification, and compare their answers",

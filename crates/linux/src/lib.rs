@@ -6,5 +6,6 @@
 pub mod datagrams;
 pub mod inherited;
 pub mod net;
+pub mod process;
 pub mod sampler;
 pub mod signals;

@@ -1,9 +1,10 @@
-//! Measurements and the replay of recorded answers: `cargo xtask bench`, `cargo xtask swarm` and `cargo xtask replay`.
+//! Measurements and comparisons of answers: `cargo xtask bench`, `swarm`, `replay` and `respdiff`.
 #![allow(clippy::disallowed_methods, reason = "this program reads files and runs other programs")]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command prints its result")]
 
 mod bench;
 mod replay;
+mod respdiff;
 
 use std::process::ExitCode;
 
@@ -15,6 +16,8 @@ fn main() -> ExitCode {
         Some(("swarm", options)) => bench::swarm::run(options),
         Some(("informers", options)) => bench::swarm::informers::run(options),
         Some(("replay", options)) => replay::run(options),
+        Some(("respdiff", options)) => respdiff::run(options),
+        Some(("guarded", options)) => respdiff::guarded(options),
         Some(("respond", options)) => bench::respond(options),
         Some(("load", options)) => bench::load(options),
         Some(("clients", options)) => bench::clients(options),
@@ -33,6 +36,8 @@ fn command() -> Command {
         .subcommand(bench::swarm::command())
         .subcommand(bench::swarm::informers::command())
         .subcommand(replay::command())
+        .subcommand(respdiff::command())
+        .subcommand(respdiff::guarded_command())
         .subcommand(Command::new("respond").hide(true).arg(Arg::new("kind").required(true)))
         .subcommand(
             Command::new("load")

@@ -77,7 +77,8 @@ fn converted(set: &BTreeSet<String>, convert: fn(&str) -> String) -> BTreeSet<St
     set.iter().map(|text| convert(text)).collect()
 }
 
-fn without_serial(record: &str) -> String {
+/// Replaces the serial in the text of an SOA record.
+pub(crate) fn without_serial(record: &str) -> String {
     let mut words: Vec<&str> = record.split(' ').collect();
     if words.get(3) == Some(&"SOA") && words.len() > SERIAL_WORD {
         words[SERIAL_WORD] = "SERIAL";
@@ -85,7 +86,8 @@ fn without_serial(record: &str) -> String {
     words.join(" ")
 }
 
-fn changes(what: &str, old: &BTreeSet<String>, new: &BTreeSet<String>) -> Vec<String> {
+/// Returns what is missing from a set as `WHAT -TEXT`, and what is new as `WHAT +TEXT`.
+pub(crate) fn changes(what: &str, old: &BTreeSet<String>, new: &BTreeSet<String>) -> Vec<String> {
     let missing = old.difference(new).map(|text| format!("{what} -{text}"));
     missing.chain(new.difference(old).map(|text| format!("{what} +{text}"))).collect()
 }
@@ -99,7 +101,7 @@ fn without_ede_name(option: &str) -> String {
 }
 
 /// Returns an EDNS option in the form of recorded answers.
-fn option(code: OptionCode, data: &[u8]) -> String {
+pub(crate) fn option(code: OptionCode, data: &[u8]) -> String {
     let hex: String = data.iter().map(|byte| format!("{byte:02x}")).collect();
     match (code, data.split_first_chunk()) {
         (OptionCode::EXTENDED_ERROR, Some((info, []))) => format!("EDE {}", u16::from_be_bytes(*info)),

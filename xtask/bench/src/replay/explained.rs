@@ -59,7 +59,7 @@ impl Explanations {
 }
 
 /// Returns true if a text matches a pattern, in which `*` stands for any text and `\*` for an asterisk.
-fn matches(pattern: &str, text: &str) -> bool {
+pub(crate) fn matches(pattern: &str, text: &str) -> bool {
     let mut letters = pattern.chars();
     match letters.next() {
         None => text.is_empty(),

@@ -10,8 +10,8 @@
 mod answer;
 mod case;
 mod client;
-mod compare;
-mod explained;
+pub(crate) mod compare;
+pub(crate) mod explained;
 mod programs;
 mod report;
 mod stage;

@@ -1,0 +1,146 @@
+//! Comparison of two responses.
+//!
+//! The order of records, the size in the OPT record and the text of an Extended DNS Error are not compared. TTLs may differ by the time between both
+//! responses, because caches count down.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use testkit::{Parsed, Record};
+use wire::{Opcode, Section, Type};
+
+use crate::replay::compare::{changes, option, without_serial};
+
+/// Names of the sections.
+const SECTIONS: [&str; 3] = ["an", "ns", "ar"];
+
+/// Returns the differences between the response of CoreDNS and that of Portolan, `-` for what is missing and `+` for
+/// what is new. TTLs may differ by `tolerance` seconds.
+pub(crate) fn differences(coredns: &Parsed, portolan: &Parsed, tolerance: u32) -> Vec<String> {
+    let mut found = Vec::new();
+    let (old, new) = (coredns.rcode().to_string(), portolan.rcode().to_string());
+    if old != new {
+        found.push(format!("rcode {old} -> {new}"));
+    }
+    let flags = [coredns, portolan].map(flags);
+    found.extend(changes("flag", &flags[0], &flags[1]));
+    let questions = [coredns, portolan].map(question);
+    if questions[0] != questions[1] {
+        found.push(format!("question {} -> {}", questions[0], questions[1]));
+    }
+    // Which records fit into a truncated response is free.
+    if !flags.iter().any(|flags| flags.contains("TC")) {
+        for (name, (old, new)) in SECTIONS.iter().zip(coredns.sections.iter().zip(&portolan.sections)) {
+            found.extend(records(name, old, new, tolerance));
+        }
+    }
+    found.extend(edns(coredns, portolan));
+    found
+}
+
+fn flags(response: &Parsed) -> BTreeSet<String> {
+    let mut flags: BTreeSet<String> = response.flag_names().into_iter().map(str::to_ascii_uppercase).collect();
+    let opcode = response.header.flags.opcode();
+    if opcode != Opcode::QUERY {
+        flags.insert(format!("OPCODE{}", opcode.0));
+    }
+    flags
+}
+
+fn question(response: &Parsed) -> String {
+    response.question.as_ref().map_or("none".to_owned(), |(name, qtype, qclass)| format!("{name}/{qtype}/{qclass}"))
+}
+
+fn edns(coredns: &Parsed, portolan: &Parsed) -> Vec<String> {
+    let mut found = Vec::new();
+    match (coredns.opt, portolan.opt) {
+        (Some(_), None) => found.push("-OPT".to_owned()),
+        (None, Some(_)) => found.push("+OPT".to_owned()),
+        (Some(old), Some(new)) if old.dnssec_ok != new.dnssec_ok => {
+            found.push(format!("{}DO", if old.dnssec_ok { "-" } else { "+" }));
+        }
+        _ => {}
+    }
+    let options = |response: &Parsed| -> BTreeSet<String> {
+        response.options.iter().map(|(code, data)| without_text(&option(*code, data))).collect()
+    };
+    found.extend(changes("option", &options(coredns), &options(portolan)));
+    found
+}
+
+/// Removes the text of an Extended DNS Error, which is free.
+fn without_text(option: &str) -> String {
+    match option.split_once(": ") {
+        Some((code, _)) if code.starts_with("EDE ") => code.to_owned(),
+        _ => option.to_owned(),
+    }
+}
+
+/// Compares the record sets of a section.
+fn records(section: &str, old: &[Record], new: &[Record], tolerance: u32) -> Vec<String> {
+    let texts = |records: &[Record], convert: fn(&str) -> String| -> BTreeMap<String, u32> {
+        records.iter().map(|record| (convert(&without_ttl(record)), record.ttl)).collect()
+    };
+    let same = |convert: fn(&str) -> String| {
+        let (old, new) = (texts(old, convert), texts(new, convert));
+        old.len() == new.len()
+            && old.iter().zip(&new).all(|(old, new)| old.0 == new.0 && old.1.abs_diff(*new.1) <= tolerance)
+    };
+    if same(str::to_owned) {
+        return Vec::new();
+    }
+    if same(str::to_lowercase) {
+        return vec![format!("{section} letter case")];
+    }
+    if same(|text| without_serial(text).to_lowercase()) {
+        return vec![format!("{section} SOA serial")];
+    }
+    // Letters and serials are differences of their own, so they do not count beside others.
+    let texts = |records: &[Record]| -> BTreeMap<String, String> {
+        let text = |record: &Record| without_serial(&record.to_string());
+        records.iter().map(|record| (text(record).to_lowercase(), text(record))).collect()
+    };
+    let (old, new) = (texts(old), texts(new));
+    let without_ttls = |texts: &BTreeMap<String, String>| texts.keys().map(|text| cut_ttl(text)).collect();
+    let ttls: [BTreeSet<String>; 2] = [without_ttls(&old), without_ttls(&new)];
+    let what = if ttls[0] == ttls[1] { format!("{section} TTL") } else { section.to_owned() };
+    let only = |some: &BTreeMap<String, String>, other: &BTreeMap<String, String>| -> Vec<String> {
+        some.iter().filter(|(key, _)| !other.contains_key(*key)).map(|(_, text)| text.clone()).collect()
+    };
+    let missing = only(&old, &new).into_iter().map(|text| format!("{what} -{text}"));
+    missing.chain(only(&new, &old).into_iter().map(|text| format!("{what} +{text}"))).collect()
+}
+
+/// Returns a record as text, with the TTL 0.
+fn without_ttl(record: &Record) -> String {
+    Record { ttl: 0, ..record.clone() }.to_string()
+}
+
+/// Replaces the TTL in the text of a record.
+fn cut_ttl(text: &str) -> String {
+    let words: Vec<&str> = text.split(' ').collect();
+    words.iter().enumerate().map(|(at, word)| if at == 1 { "0" } else { word }).collect::<Vec<_>>().join(" ")
+}
+
+/// Returns the kind of a response in a word: `ANSWER`, `NODATA`, `REFERRAL`, `NXDOMAIN` …, with `ALIAS+` before it if
+/// an alias leads to it.
+pub(crate) fn shape(response: &Parsed, qtype: Type) -> String {
+    let answers = response.section(Section::Answer);
+    let is_alias = |record: &&Record| matches!(record.rtype, Type::CNAME | Type::DNAME) && record.rtype != qtype;
+    let aliases = answers.iter().filter(is_alias).count();
+    let end = match response.rcode().to_string().as_str() {
+        "NOERROR" if answers.len() > aliases => "ANSWER".to_owned(),
+        "NOERROR" => without_records(response).to_owned(),
+        other => other.to_owned(),
+    };
+    if aliases > 0 && qtype != Type::ANY { format!("ALIAS+{end}") } else { end }
+}
+
+fn without_records(response: &Parsed) -> &'static str {
+    let authority = response.section(Section::Authority);
+    let has = |rtype| authority.iter().any(|record| record.rtype == rtype);
+    match (has(Type::SOA), has(Type::NS)) {
+        (true, _) => "NODATA",
+        (_, true) => "REFERRAL",
+        _ => "EMPTY",
+    }
+}

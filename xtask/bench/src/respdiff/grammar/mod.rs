@@ -1,0 +1,302 @@
+//! Grammar of random Corefiles: server blocks, their plugins and the files that these read.
+//!
+//! Ports are environment variables, so that the text depends on the seed only: `P` of the server, `API` of the API
+//! server, and those of [`Upstreams`](super::upstream::Upstreams).
+
+mod backends;
+mod filters;
+mod kube;
+mod rewrite;
+mod templates;
+mod zones;
+
+pub(crate) use backends::reverse;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::random::Random;
+
+/// Corefile with its data, and the names that it is asked for.
+pub(crate) struct Scene {
+    pub(crate) corefile: String,
+    /// Paths relative to the folder of the Corefile, and contents.
+    pub(crate) files: BTreeMap<String, String>,
+    /// Absolute names, sorted.
+    pub(crate) names: Vec<String>,
+    pub(crate) blocks: Vec<Block>,
+    /// Options of *kubernetes*, if the Corefile has it.
+    pub(crate) kubernetes: Option<Kubernetes>,
+}
+
+/// Server block: its zones, and the words of its directives.
+#[derive(Clone)]
+pub(crate) struct Block {
+    /// Absolute names in lower case.
+    pub(crate) zones: Vec<String>,
+    /// First words of the directives, and their options as `kubernetes/pods` and `kubernetes/pods-verified`.
+    pub(crate) words: BTreeSet<String>,
+}
+
+/// What the questions for a cluster depend on.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Kubernetes {
+    pub(crate) verified: bool,
+    pub(crate) endpoints: bool,
+    /// False if the answers of *kubernetes* are cached, so that a change of the cluster is not visible at once.
+    pub(crate) churn: bool,
+}
+
+/// Zones of server blocks, other than the root.
+const ZONES: [&str; 10] = [
+    "test", "z1.test", "sub.z1.test", "example.org", "org", "z2.test", "192.0.2.0/24", "2001:db8::/32",
+    "cluster.local", "au.test",
+];
+/// What answers in a server block.
+const BACKENDS: &[&[&str]] = &[
+    &["forward"], &["file"], &["file", "forward"], &["template", "forward"], &["hosts", "forward"], &["hosts", "file"],
+    &["template"], &["auto"], &["auto", "forward"], &["kubernetes", "forward"], &["kubernetes"],
+    &["kubernetes", "forward"], &["kubernetes", "hosts", "forward"], &["hosts", "template", "forward"],
+    &["file", "template", "forward"], &["whoami"], &["rewrite", "forward"], &["rewrite", "file", "forward"],
+    &["rewrite", "template"], &["forward", "cache"], &["cache", "forward"], &["chaos", "forward"], &["file", "file2"],
+    &["kubernetes", "file", "forward"], &["rewrite", "kubernetes", "forward"],
+];
+
+/// Returns the scene of a seed.
+pub(crate) fn scene(seed: u64) -> Scene {
+    let mut grammar = Grammar {
+        random: Random::new(seed),
+        files: BTreeMap::new(),
+        names: BTreeSet::new(),
+        kubernetes: None,
+        has_kubernetes: false,
+        zones: Vec::new(),
+        cluster_zone: ".",
+        bind: false,
+    };
+    grammar.bind = grammar.random.percent(60);
+    let (corefile, blocks) = grammar.corefile();
+    Scene {
+        corefile,
+        files: grammar.files,
+        names: grammar.names.into_iter().collect(),
+        blocks,
+        kubernetes: grammar.kubernetes,
+    }
+}
+
+/// State of the making of a scene.
+struct Grammar {
+    random: Random,
+    files: BTreeMap<String, String>,
+    names: BTreeSet<String>,
+    kubernetes: Option<Kubernetes>,
+    /// True if the current server block has *kubernetes*.
+    has_kubernetes: bool,
+    /// Zone whose server block may have *kubernetes*: the one that gets the names of the cluster.
+    cluster_zone: &'static str,
+    /// Zones with a *file* line in the current server block.
+    zones: Vec<String>,
+    /// True if the server blocks have *bind*.
+    bind: bool,
+}
+
+/// Lines of directives, without indentation.
+type Lines = Vec<String>;
+
+impl Grammar {
+    fn corefile(&mut self) -> (String, Vec<Block>) {
+        let mut zones = vec!["."];
+        if self.random.percent(65) {
+            let count = self.random.pick(&[1, 2, 2, 3]);
+            zones.extend(self.random.sample(&ZONES, count));
+        }
+        let with_view = self.random.percent(20).then(|| self.random.below(zones.len()));
+        let has_snippet = self.random.percent(15);
+        self.cluster_zone = if zones.contains(&"cluster.local") { "cluster.local" } else { "." };
+        if with_view.is_some_and(|number| zones[number] == self.cluster_zone) {
+            self.cluster_zone = "";
+        }
+        let mut text = String::new();
+        if has_snippet {
+            text.push_str("(common) {\n    errors\n    loadbalance\n}\n");
+        }
+        let mut blocks = Vec::new();
+        for (number, zone) in zones.iter().enumerate() {
+            if with_view == Some(number) {
+                self.server_block(zone, (true, has_snippet), &mut text, &mut blocks);
+            }
+            self.server_block(zone, (false, has_snippet), &mut text, &mut blocks);
+        }
+        (text, blocks)
+    }
+
+    fn server_block(
+        &mut self,
+        zone: &str,
+        (view, has_snippet): (bool, bool),
+        text: &mut String,
+        blocks: &mut Vec<Block>,
+    ) {
+        let base = match zone {
+            "192.0.2.0/24" => "2.0.192.in-addr.arpa",
+            "2001:db8::/32" => "8.b.d.0.1.0.0.2.ip6.arpa",
+            other => other,
+        };
+        let mut keys = format!("{zone}:{{$P}}");
+        let mut zones = vec![absolute(base)];
+        if blocks.is_empty() && !view && self.random.percent(20) {
+            let extra = self.random.pick(&["Extra.Test", "also.test"]);
+            keys.push_str(&format!(" {extra}:{{$P}}"));
+            zones.push(absolute(&extra.to_lowercase()));
+            self.add_names(["a.extra.test.", "www.also.test."]);
+        }
+        let mut lines = self.directives(base, view);
+        if has_snippet {
+            lines.retain(|line| !matches!(line.as_str(), "errors" | "loadbalance"));
+            lines.push("import common".to_owned());
+        }
+        self.add_names([absolute(&below("www", base)), absolute(base), absolute(&below("a.b", base))]);
+        blocks.push(Block { zones, words: words(&lines) });
+        text.push_str(&format!("{keys} {{\n{}\n}}\n", indented(&lines)));
+    }
+
+    /// Returns the directives of a server block for a zone.
+    fn directives(&mut self, zone: &str, view: bool) -> Lines {
+        let mut lines = Lines::new();
+        if self.bind {
+            lines.push("bind 127.0.0.1".to_owned());
+        }
+        let may_have_kubernetes = zone == self.cluster_zone && !view;
+        let mut backends = self.random.pick(BACKENDS);
+        // One in two of the places for *kubernetes* has it, because there is only one in a Corefile.
+        let wanted = may_have_kubernetes && self.random.percent(50);
+        while backends.contains(&"kubernetes") != wanted {
+            backends = self.random.pick(BACKENDS);
+        }
+        self.has_kubernetes = backends.contains(&"kubernetes");
+        self.zones.clear();
+        for backend in backends {
+            let more = self.backend(backend, zone);
+            lines.extend(more);
+        }
+        let filters = [("rewrite", 20), ("cache", 22), ("acl", 12), ("header", 10), ("dns64", 10), ("template", 12)];
+        for (name, percent) in filters {
+            let is_new = !backends.contains(&name) && !(self.has_kubernetes && matches!(name, "acl" | "template"));
+            if self.random.percent(percent) && is_new {
+                let more = self.backend(name, zone);
+                lines.extend(more);
+            }
+        }
+        self.small_plugins(zone, &mut lines);
+        if view {
+            lines.extend(self.view());
+        }
+        lines
+    }
+
+    fn backend(&mut self, name: &str, zone: &str) -> Lines {
+        match name {
+            "forward" => self.forward(zone),
+            "file" | "file2" => self.file_directive(zone),
+            "auto" => self.auto(zone),
+            "hosts" => self.hosts(zone),
+            "template" => self.template(zone),
+            "rewrite" => self.rewrite(zone),
+            "kubernetes" => self.kubernetes(),
+            "cache" => self.cache(zone),
+            "acl" => self.acl(zone),
+            "header" => self.header(),
+            "dns64" => self.dns64(),
+            "chaos" => self.chaos(),
+            _ => {
+                self.add_names([absolute(&below("who", zone))]);
+                vec!["whoami".to_owned()]
+            }
+        }
+    }
+
+    /// Writes a data file, and returns its path relative to the Corefile.
+    fn write(&mut self, folder: &str, text: String) -> String {
+        let path = format!("{folder}f{}", self.files.len());
+        self.files.insert(path.clone(), text);
+        path
+    }
+
+    fn add_names<N: Into<String>>(&mut self, names: impl IntoIterator<Item = N>) {
+        self.names.extend(names.into_iter().map(Into::into));
+    }
+}
+
+/// Returns a name with a dot at its end.
+fn absolute(name: &str) -> String {
+    format!("{}.", name.trim_end_matches('.'))
+}
+
+/// Returns a name below a zone, without a dot at its end.
+fn below(name: &str, zone: &str) -> String {
+    let zone = zone.trim_end_matches('.');
+    if zone.is_empty() { name.to_owned() } else { format!("{name}.{zone}") }
+}
+
+/// Returns a directive with its options in braces, if it has any.
+fn with_options(first: String, options: &[String]) -> Lines {
+    if options.is_empty() {
+        return vec![first];
+    }
+    let inner = options.iter().map(|option| format!("    {option}"));
+    std::iter::once(format!("{first} {{")).chain(inner).chain(["}".to_owned()]).collect()
+}
+
+fn indented(lines: &Lines) -> String {
+    lines.iter().map(|line| format!("    {line}")).collect::<Vec<_>>().join("\n")
+}
+
+/// Returns the first words of directives, and the options of some as `DIRECTIVE/WORD` and `DIRECTIVE/WORD-WORD-WORD`.
+fn words(lines: &Lines) -> BTreeSet<String> {
+    let mut words = BTreeSet::new();
+    let mut directive = "";
+    for line in lines {
+        if line.starts_with("    ") {
+            if matches!(directive, "kubernetes" | "cache" | "hosts" | "file" | "auto" | "forward" | "rewrite" | "header" | "acl") {
+                let option: Vec<&str> = line.trim().split(' ').take(3).collect();
+                words.extend([format!("{directive}/{}", option[0]), format!("{directive}/{}", option.join("-"))]);
+            }
+        } else if line != "}" {
+            directive = line.split(' ').next().unwrap_or_default();
+            words.insert(directive.to_owned());
+            if directive == "rewrite" {
+                let word = |word: &&str| !matches!(*word, "rewrite" | "stop" | "continue");
+                let kind = line.split(' ').find(word).unwrap_or_default();
+                words.insert(format!("rewrite/{kind}"));
+            }
+        }
+    }
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_seed_has_one_scene() {
+        let (first, again) = (scene(7), scene(7));
+        assert_eq!(first.corefile, again.corefile);
+        assert_eq!(first.files, again.files);
+        assert_eq!(first.names, again.names);
+        assert_ne!(first.corefile, scene(8).corefile);
+    }
+
+    #[test]
+    fn the_seeds_of_a_run_have_all_plugins() {
+        let words: BTreeSet<String> =
+            (1..200).flat_map(|seed| scene(seed).blocks).flat_map(|block| block.words).collect();
+        for plugin in [
+            "acl", "any", "auto", "autopath", "bufsize", "cache", "chaos", "dns64", "errors", "file", "forward",
+            "header", "hosts", "import", "k8s_external", "kubernetes", "loadbalance", "local", "log", "metadata",
+            "minimal", "multisocket", "nsid", "rewrite", "template", "transfer", "view", "whoami",
+        ] {
+            assert!(words.contains(plugin), "no Corefile has *{plugin}*");
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! Counts of questions and differences, and the list of those that no rule explains.
+
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use super::rules::{Rules, Words};
+use super::seed::Outcome;
+use xtask::Failed;
+
+/// Number of unexplained differences that are printed. The file has all.
+const SHOWN: usize = 20;
+
+/// A question with differences.
+pub(crate) struct Case<'c> {
+    pub(crate) seed: u64,
+    /// The question as text, and the shapes of the answers.
+    pub(crate) question: String,
+    pub(crate) words: Words<'c>,
+}
+
+/// Result of all seeds so far.
+pub(crate) struct Report {
+    rules: Rules,
+    folder: PathBuf,
+    file: File,
+    started: Instant,
+    questions: usize,
+    same: usize,
+    explained: usize,
+    unexplained: usize,
+    /// Questions without a response of CoreDNS, and those of them without one of Portolan.
+    silent: [usize; 2],
+    corefiles: usize,
+    refused: Vec<u64>,
+    incomplete: Vec<u64>,
+}
+
+impl Report {
+    /// Creates the file of unexplained differences in a folder.
+    pub(crate) fn new(rules: Rules, folder: &Path) -> Result<Report, Failed> {
+        let path = folder.join("unexplained.txt");
+        let file = std::fs::create_dir_all(folder).and_then(|()| File::create(&path));
+        Ok(Report {
+            rules,
+            folder: folder.to_owned(),
+            file: file.map_err(|error| format!("{}: {error}", path.display()))?,
+            started: Instant::now(),
+            questions: 0,
+            same: 0,
+            explained: 0,
+            unexplained: 0,
+            silent: [0, 0],
+            corefiles: 0,
+            refused: Vec::new(),
+            incomplete: Vec::new(),
+        })
+    }
+
+    /// Counts a question that CoreDNS did not answer.
+    pub(crate) fn count_silent(&mut self, both: bool) {
+        self.questions += 1;
+        self.silent[0] += 1;
+        self.silent[1] += usize::from(both);
+    }
+
+    /// Counts a question with its differences and the responses. Writes those that no rule explains.
+    pub(crate) fn add(&mut self, case: &Case, differences: Vec<String>, responses: [Option<&[u8]>; 2]) {
+        self.questions += 1;
+        if differences.is_empty() {
+            self.same += 1;
+            return;
+        }
+        let all = differences.join("; ");
+        let left = self.rules.unexplained(&case.words, &case.question, differences);
+        if left.is_empty() {
+            self.explained += 1;
+            return;
+        }
+        self.unexplained += 1;
+        let (seed, question, left) = (case.seed, &case.question, left.join("; "));
+        if self.unexplained <= SHOWN {
+            let corefile = self.folder.join(seed.to_string()).join("Corefile");
+            println!("seed {seed}, {}: {question}: {left}", corefile.display());
+        }
+        let words = case.words.own.iter().map(String::as_str).collect::<Vec<_>>().join(" ");
+        let [coredns, portolan] = responses.map(hex);
+        let line = format!("{seed}\t{words}\t{question}\t{left}\t{all}\t{coredns}\t{portolan}");
+        // A full disk must not end the comparison: the counts are printed in any case.
+        let _ = writeln!(self.file, "{line}");
+    }
+
+    /// Returns the number of questions with unexplained differences.
+    pub(crate) const fn unexplained(&self) -> usize {
+        self.unexplained
+    }
+
+    /// Counts a seed, and prints the state.
+    pub(crate) fn end_seed(&mut self, seed: u64, outcome: Outcome) {
+        match outcome {
+            Outcome::Complete => self.corefiles += 1,
+            Outcome::Refused => self.refused.push(seed),
+            Outcome::Incomplete => self.incomplete.push(seed),
+        }
+        let (questions, unexplained) = (self.questions, self.unexplained);
+        let seconds = self.started.elapsed().as_secs();
+        println!("{seconds} s, seed {seed} {outcome:?}: {questions} questions, {unexplained} unexplained");
+    }
+
+    /// Prints the totals. Fails if a difference is not explained, or a seed was not completed.
+    pub(crate) fn finish(&self) -> Result<(), Failed> {
+        println!("\n| questions | row of docs/differences.md |\n|---|---|");
+        for (row, count) in self.rules.counts() {
+            println!("| {count} | {}: {} |", row.section, row.start);
+        }
+        self.rules.unused().iter().for_each(|rule| println!("unused: {rule}"));
+        let Report { questions, same, explained, unexplained, corefiles, .. } = self;
+        let [silent, both] = self.silent;
+        println!("{corefiles} Corefiles, {questions} questions in {} s:", self.started.elapsed().as_secs());
+        println!("{same} same, {explained} explained, {unexplained} unexplained");
+        println!("{silent} without an answer of CoreDNS, {both} of them without one of Portolan");
+        println!("seeds that both servers refuse: {:?}", self.refused);
+        println!("seeds that are not complete: {:?}", self.incomplete);
+        match (unexplained, self.incomplete.len()) {
+            (0, 0) => Ok(()),
+            (0, count) => Err(format!("{count} seeds are not complete")),
+            (count, _) => Err(format!("{count} questions have differences that are not explained")),
+        }
+    }
+}
+
+fn hex(bytes: Option<&[u8]>) -> String {
+    bytes.unwrap_or_default().iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,204 @@
+//! The comparison with one seed.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use testkit::Parsed;
+use tokio::runtime::Runtime;
+
+use super::asking::{self, Pair};
+use super::cluster::{self, Cluster};
+use super::compare;
+use super::grammar::{self, Block, Scene};
+use super::questions::{self, Query};
+use super::random::Random;
+use super::report::{Case, Report};
+use super::rules::Words;
+use super::servers::Server;
+use super::upstream::Upstreams;
+use xtask::Failed;
+
+/// Number of rounds of questions with a cluster that changes.
+const ROUNDS: usize = 4;
+/// Seconds by which TTLs from caches may differ: the servers count from different moments of a second.
+const TOLERANCE: u32 = 1;
+
+/// What all seeds have in common.
+pub(crate) struct Bench {
+    /// CoreDNS and Portolan.
+    pub(crate) binaries: [PathBuf; 2],
+    pub(crate) upstreams: Upstreams,
+    pub(crate) runtime: Runtime,
+    /// Folder with a folder for each seed.
+    pub(crate) folder: PathBuf,
+    /// Number of questions of a seed.
+    pub(crate) questions: usize,
+    /// Maximum time of a seed.
+    pub(crate) limit: Duration,
+    /// True if the files of all seeds are kept.
+    pub(crate) keep: bool,
+}
+
+/// How a seed ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    Complete,
+    /// Both servers refuse the Corefile.
+    Refused,
+    /// The time limit was hit, or a server ended: some questions were not asked.
+    Incomplete,
+}
+
+/// Returns the runtime of the questions.
+pub(crate) fn runtime() -> Result<Runtime, Failed> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| error.to_string())
+}
+
+impl Bench {
+    /// Compares the servers with a seed.
+    pub(crate) fn compare(&self, seed: u64, report: &mut Report) -> Result<Outcome, Failed> {
+        let scene = grammar::scene(seed);
+        let folder = self.folder.join(seed.to_string());
+        write_all(&folder, &scene)?;
+        let before = report.unexplained();
+        let mut run = Run {
+            bench: self,
+            all_words: scene.blocks.iter().flat_map(|block| block.words.clone()).collect(),
+            cluster: scene.kubernetes.map(|options| Cluster::start(seed, options)),
+            names: scene.names.clone(),
+            scene,
+            seed,
+            deadline: Instant::now() + self.limit,
+        };
+        if run.cluster.is_some() {
+            run.names.extend(cluster::names());
+        }
+        let outcome = run.compare(&folder, report)?;
+        if !self.keep && report.unexplained() == before && outcome != Outcome::Incomplete {
+            let _ = std::fs::remove_dir_all(&folder);
+        }
+        Ok(outcome)
+    }
+}
+
+/// Run of a seed.
+struct Run<'b> {
+    bench: &'b Bench,
+    scene: Scene,
+    /// Words of all server blocks.
+    all_words: BTreeSet<String>,
+    cluster: Option<Cluster>,
+    names: Vec<String>,
+    seed: u64,
+    deadline: Instant,
+}
+
+impl Run<'_> {
+    fn compare(&mut self, folder: &Path, report: &mut Report) -> Result<Outcome, Failed> {
+        let mut variables: Vec<(&'static str, String)> =
+            self.bench.upstreams.ports.iter().map(|(name, port)| (*name, port.to_string())).collect();
+        variables.extend(self.cluster.as_ref().map(|cluster| ("API", cluster.port().to_owned())));
+        let [coredns, portolan] = &self.bench.binaries;
+        let mut servers = [
+            Server::start(("coredns", coredns), folder, &variables)?,
+            Server::start(("portolan", portolan), folder, &variables)?,
+        ];
+        match servers.each_mut().map(Server::wait) {
+            [Ok(()), Ok(())] => {}
+            [Err(_), Err(_)] => return Ok(Outcome::Refused),
+            [Err(error), Ok(())] => return Ok(self.failed("(start)", &format!("CoreDNS does not start: {error}"), report)),
+            [Ok(()), Err(error)] => return Ok(self.failed("(start)", &format!("Portolan does not start: {error}"), report)),
+        }
+        self.rounds(&mut servers, report)
+    }
+
+    /// Reports what keeps the seed from its questions as a difference.
+    fn failed(&self, question: &str, error: &str, report: &mut Report) -> Outcome {
+        let case = self.case(question, "-", &self.all_words);
+        report.add(&case, vec![error.to_owned()], [None, None]);
+        Outcome::Incomplete
+    }
+
+    fn rounds(&mut self, servers: &mut [Server; 2], report: &mut Report) -> Result<Outcome, Failed> {
+        let mut random = Random::new(self.seed.wrapping_mul(7));
+        let rounds = if self.cluster.as_ref().is_some_and(Cluster::churns) { ROUNDS } else { 1 };
+        for round in 0..rounds {
+            if let Some(cluster) = &mut self.cluster {
+                if round > 0 {
+                    cluster.change();
+                }
+                let markers = cluster.markers();
+                let mut seen = servers.iter().flat_map(|server| markers.iter().map(|name| server.wait_for(name)));
+                if let Some(Err(error)) = seen.find(Result::is_err) {
+                    return Ok(self.failed("(marker)", &error, report));
+                }
+            }
+            let queries = questions::random(&mut random, &self.names, self.bench.questions / rounds);
+            let addresses = [servers[0].address(), servers[1].address()];
+            let pairs = self.bench.runtime.block_on(asking::all(addresses, &queries, self.deadline))?;
+            queries.iter().zip(&pairs).for_each(|(query, pair)| self.judge(query, pair, report));
+            if let Some(ended) = servers.iter_mut().find_map(|server| server.has_ended().then(|| server.last_line())) {
+                return Ok(self.failed("(end)", &format!("a server has ended: {ended}"), report));
+            }
+            if pairs.len() < queries.len() {
+                return Ok(Outcome::Incomplete);
+            }
+        }
+        Ok(Outcome::Complete)
+    }
+
+    /// Compares the responses to a question.
+    fn judge(&self, query: &Query, pair: &Pair, report: &mut Report) {
+        let words = self.words(&query.name);
+        let read = |bytes: &Option<Vec<u8>>| bytes.as_ref().map(|bytes| Parsed::read(bytes));
+        let [coredns, portolan] = [read(&pair.bytes[0]), read(&pair.bytes[1])];
+        let (differences, shapes) = match (coredns, portolan) {
+            (None, portolan) => return report.count_silent(portolan.is_none()),
+            (Some(_), None) => (vec!["no response of Portolan".to_owned()], "-".to_owned()),
+            (_, Some(Err(error))) => (vec![format!("malformed response of Portolan: {error}")], "-".to_owned()),
+            (Some(Err(error)), _) => (vec![format!("malformed response of CoreDNS: {error}")], "-".to_owned()),
+            (Some(Ok(coredns)), Some(Ok(portolan))) => {
+                let has_cache = self.all_words.contains("cache");
+                let apart = u32::try_from(pair.apart.as_secs()).unwrap_or(u32::MAX);
+                let tolerance = if has_cache { TOLERANCE.saturating_add(apart) } else { 0 };
+                let shape = |response| compare::shape(response, query.qtype);
+                let shapes = format!("{{{} -> {}}}", shape(&coredns), shape(&portolan));
+                (compare::differences(&coredns, &portolan, tolerance), shapes)
+            }
+        };
+        let bytes = [pair.bytes[0].as_deref(), pair.bytes[1].as_deref()];
+        report.add(&self.case(&query.text, &shapes, &words), differences, bytes);
+    }
+
+    fn case<'c>(&'c self, question: &str, shapes: &str, words: &'c BTreeSet<String>) -> Case<'c> {
+        Case {
+            seed: self.seed,
+            question: format!("{question} {shapes}"),
+            words: Words { own: words, all: &self.all_words },
+        }
+    }
+
+    /// Returns the words of the server blocks with the longest zone that has a name. Views share a zone.
+    fn words(&self, name: &str) -> BTreeSet<String> {
+        let has = |zone: &String| zone == "." || name == zone || name.ends_with(&format!(".{zone}"));
+        let depth = |block: &Block| {
+            block.zones.iter().filter(|zone| has(zone)).map(|zone| zone.trim_matches('.').len() + 1).max().unwrap_or(0)
+        };
+        let longest = self.scene.blocks.iter().map(depth).max().unwrap_or(0);
+        let blocks = self.scene.blocks.iter().filter(|block| longest > 0 && depth(block) == longest);
+        blocks.flat_map(|block| block.words.clone()).collect()
+    }
+}
+
+fn write_all(folder: &Path, scene: &Scene) -> Result<(), Failed> {
+    let corefile = [("Corefile", &scene.corefile)];
+    let files = scene.files.iter().map(|(path, text)| (path.as_str(), text));
+    for (path, text) in corefile.into_iter().chain(files) {
+        let path = folder.join(path);
+        let parent = path.parent().unwrap_or(folder);
+        let written = std::fs::create_dir_all(parent).and_then(|()| std::fs::write(&path, text));
+        written.map_err(|error| format!("{}: {error}", path.display()))?;
+    }
+    Ok(())
+}
