@@ -21,6 +21,8 @@ use crate::{Fault, Shared, review, write};
 
 /// Maximum number of bytes sent at once.
 const CHUNK: usize = 16 * 1024;
+/// Time before the end of a watch at which it gets a bookmark.
+const BOOKMARK_BEFORE_END: Duration = Duration::from_secs(2);
 /// Interval of bookmarks that are not sent.
 const NEVER: Duration = Duration::from_secs(3600);
 
@@ -135,7 +137,11 @@ impl CollectionRequest {
         let mut changed = self.shared.changed.subscribe();
         let seconds = self.query.parameter("timeoutSeconds").parse().unwrap_or(3600);
         let end = tokio::time::sleep(Duration::from_secs(seconds));
-        tokio::pin!(end);
+        // As the real server does: a client whose kind is quiet learns the version before its watch ends.
+        let before_end = tokio::time::sleep(Duration::from_secs(seconds).saturating_sub(BOOKMARK_BEFORE_END));
+        let is_short = Duration::from_secs(seconds) <= BOOKMARK_BEFORE_END;
+        let mut has_last_bookmark = !bookmarks || is_short;
+        tokio::pin!(end, before_end);
         let (first, mut from) = self.first(streaming);
         out.send(first).await?;
         let ends = self.fault == Some(Fault::Short) || streaming && self.fault == Some(Fault::OldStore);
@@ -150,6 +156,12 @@ impl CollectionRequest {
             tokio::select! {
                 _ = changed.changed() => {}
                 _ = beat.tick(), if self.relaying.is_some() => {
+                    let (lines, next) = self.beat(bookmarks, from);
+                    from.position = next;
+                    out.send(lines).await?;
+                }
+                () = &mut before_end, if !has_last_bookmark => {
+                    has_last_bookmark = true;
                     let (lines, next) = self.beat(bookmarks, from);
                     from.position = next;
                     out.send(lines).await?;

@@ -284,6 +284,11 @@ impl FakeApi {
         self.shared.lock().store.get(resource, &(namespace.to_owned(), name.to_owned()))
     }
 
+    /// Forgets all changes so far: a watch from a version before the current one is refused with 410.
+    pub fn forget_changes(&self) {
+        self.change(|state| state.store.forget_changes());
+    }
+
     /// Compacts the history: requests that continue from an earlier version get 410 Gone.
     pub fn compact(&self) {
         self.change(|state| state.store.compact());

@@ -140,6 +140,10 @@ impl Store {
         self.compacted = self.version;
     }
 
+    pub(crate) fn forget_changes(&mut self) {
+        self.compacted = self.version;
+    }
+
     pub(crate) fn put_back(&mut self, version: u64) {
         self.version = version;
         self.log.retain(|entry| entry.version <= version);

@@ -353,6 +353,23 @@ fn curl_lists_and_watches_also_compressed() {
 }
 
 #[test]
+fn a_watch_continues_from_before_the_start_of_the_relay() {
+    if !are_in_path(&["curl"]) {
+        return;
+    }
+    let relay = Relay::start();
+    let (_, list) = relay.get(&relay.token(), "/api/v1/services", &[]);
+    let web: u64 = list["items"][0]["metadata"]["resourceVersion"].as_str().unwrap().parse().unwrap();
+    let watch = Watch::start(&relay, &format!("/api/v1/services?watch=1&resourceVersion={}", web - 1), &[]);
+    assert_eq!(watch.next(), Some(("ADDED".to_owned(), "web".to_owned(), web)));
+    let version = relay.api.put(service("shop", "new", "10.96.0.12"));
+    assert_eq!(watch.next(), Some(("ADDED".to_owned(), "new".to_owned(), version)));
+    let is_earlier =
+        |seen: &&fakeapi::ReceivedRequest| seen.resource == "services" && seen.parameter("timeoutSeconds") == "3";
+    assert_eq!(relay.api.seen().iter().filter(is_earlier).count(), 1, "watches from a version before the list");
+}
+
+#[test]
 fn refuses_as_the_api_server_does() {
     if !are_in_path(&["curl"]) {
         return;
@@ -371,6 +388,7 @@ fn refuses_as_the_api_server_does() {
     assert_eq!(get("/api/v1/services?continue=x").0, 410);
     assert_eq!(get("/api/v1/services?fieldSelector=spec.clusterIP%3Dx").0, 400);
     assert_eq!(get("/api/v1/secrets").0, 404);
+    relay.api.compact();
     let old = Watch::start(&relay, "/api/v1/services?watch=1&resourceVersion=1", &[]);
     assert_eq!(old.next().map(|(what, ..)| what), Some("ERROR".to_owned()));
     let stranger = Issuer::new();

@@ -9,6 +9,7 @@ use bytes::Bytes;
 use host::Instant;
 use host::invariant::{Expected as _, broken, holds};
 
+use crate::earlier::{Earlier, Wanted};
 use crate::encode::{EventType, Form, list, put_bookmark};
 use crate::gzip;
 use crate::history::{Change, Frame, History, Variant};
@@ -92,6 +93,10 @@ pub(crate) struct Collection {
     pub(crate) subscribers: usize,
     /// Number that increases when history and versions lose their meaning.
     pub(crate) epoch: u64,
+    /// Request for changes before the first list.
+    pub(crate) wanted: Wanted,
+    /// True if subscribers no longer wait for them, and do not know it yet.
+    has_stopped_waiting: bool,
     /// Time of the last proof that the state is the API server's latest.
     proved: Option<Instant>,
     /// Number of bookmarks so far.
@@ -116,6 +121,8 @@ impl Collection {
             last_tick: None,
             subscribers: 0,
             epoch: 0,
+            wanted: Wanted::default(),
+            has_stopped_waiting: false,
             proved: None,
             pulse: 0,
             next_pulse: Instant::START,
@@ -194,7 +201,9 @@ impl Collection {
     fn replace(&mut self, objects: BTreeMap<Key, Arc<Stored>>, version: u64, now: Instant) {
         if self.is_listed {
             self.epoch += 1;
+            self.stop_waiting();
         }
+        self.wanted.begin(now);
         holds(self.listing.is_none(), "objects are replaced at the end of their list");
         (self.objects, self.version, self.is_listed) = (objects, version, true);
         self.proved = Some(now);
@@ -204,6 +213,7 @@ impl Collection {
     /// Makes the versions and the history so far meaningless. With `needs_list`, the objects too.
     pub(crate) fn begin_epoch(&mut self, needs_list: bool) {
         self.epoch += 1;
+        self.stop_waiting();
         if needs_list {
             (self.is_listed, self.version) = (false, 0);
             self.objects.clear();
@@ -217,6 +227,31 @@ impl Collection {
         self.lists.clear();
         self.history.restart(self.version);
         holds(self.history.bytes() == 0 && self.is_settled(), "a new epoch has no history");
+    }
+
+    /// Returns a request for the changes before the first list, if subscribers wait for them.
+    pub(crate) fn begin_earlier(&mut self, now: Instant) -> Option<Earlier> {
+        let start = self.history.start();
+        let from = if self.is_listed { self.wanted.take(start, now) } else { None }?;
+        Some(Earlier::new(self.kind, from, start))
+    }
+
+    /// Puts earlier changes before the history, and lets the subscribers that wait continue. If the changes are not all
+    /// there, another request may follow.
+    pub(crate) fn end_earlier(&mut self, earlier: Earlier, now: Instant) {
+        let is_next = self.wanted.is_open() && self.history.start() == earlier.to;
+        if is_next && !earlier.is_complete() && self.wanted.try_again() {
+            return;
+        }
+        if is_next && earlier.is_complete() {
+            self.history.extend_back(earlier.from, earlier.changes, now);
+        }
+        self.stop_waiting();
+    }
+
+    /// Lets the subscribers that wait for earlier changes continue, with them or without.
+    fn stop_waiting(&mut self) {
+        self.has_stopped_waiting |= self.wanted.close();
     }
 
     /// Applies an event of the watch. Events up to the known version are ignored.
@@ -292,6 +327,9 @@ impl Collection {
 
     /// Returns when [`Collection::advance`] has something to do.
     pub(crate) fn due(&self) -> Instant {
+        if self.has_stopped_waiting {
+            return Instant::START;
+        }
         self.tick_due().map_or(self.next_pulse, |due| due.min(self.next_pulse))
     }
 
@@ -309,6 +347,12 @@ impl Collection {
                 news = Some(News::Bookmark);
             }
             self.lists.retain(|list| now.since(list.made) <= LIST_KEPT);
+            if self.wanted.is_overdue(now) {
+                self.stop_waiting();
+            }
+        }
+        if core::mem::take(&mut self.has_stopped_waiting) {
+            news = Some(News::Changes);
         }
         if self.tick_due().is_some_and(|due| due <= now) {
             self.cut(now);
@@ -382,7 +426,7 @@ impl Collection {
         let is_good = |list: &&EncodedList| {
             let is_recent = accepts_older.is_some_and(|min| list.version >= min && now.since(list.made) <= LIST_SHARED);
             // A watch continues from the version of its initial events.
-            let continues = purpose == ListPurpose::List || self.history.find(list.version).is_some();
+            let continues = purpose == ListPurpose::List || self.history.find(list.version, &variant.filter).is_some();
             let is_same = list.purpose == purpose && list.variant == *variant;
             is_same && continues && (is_recent || list.version == self.version)
         };

@@ -45,6 +45,8 @@ pub struct Cursor {
     pub(crate) ends: Instant,
     pub(crate) initial: Option<Initial>,
     pub(crate) has_initial: bool,
+    /// True while the changes after the version may still be found before the history.
+    waits: bool,
     pub(crate) refusal: Option<Refusal>,
     state: State,
     trailer: Trailer,
@@ -69,6 +71,7 @@ pub(crate) struct Start {
     pub(crate) tick: u64,
     pub(crate) after: u64,
     pub(crate) initial: Option<Initial>,
+    pub(crate) waits: bool,
     pub(crate) refusal: Option<Refusal>,
 }
 
@@ -93,6 +96,7 @@ impl Cursor {
             ends: now + duration,
             has_initial: start.initial.is_none(),
             initial: start.initial,
+            waits: start.waits,
             refusal: start.refusal,
             state: State::New,
             trailer: Trailer::default(),
@@ -180,6 +184,15 @@ impl Cursor {
         if self.epoch != of.epoch {
             return Some(self.refuse(&Refusal::NewEpoch));
         }
+        if self.waits && of.wanted.is_open() {
+            if is_closing || now >= self.ends {
+                self.state = State::Ending;
+            }
+            return None;
+        }
+        if core::mem::take(&mut self.waits) && !self.find(of) {
+            return Some(self.refuse(&Refusal::Expired(self.after, of.history.start())));
+        }
         if let Some(frame) = self.changes(of) {
             return Some(frame);
         }
@@ -197,6 +210,14 @@ impl Cursor {
             self.state = State::Ending;
         }
         None
+    }
+
+    /// Goes to the version of the subscriber in a history that reaches further back than before. Returns false if it does
+    /// not reach that far.
+    fn find(&mut self, of: &Collection) -> bool {
+        let found = of.history.find(self.after, &self.variant.filter);
+        self.tick = found.unwrap_or(self.tick);
+        found.is_some()
     }
 
     /// Returns the next changes that the subscriber selects.
@@ -233,7 +254,8 @@ impl Cursor {
         if self.state == State::Ended {
             return now.since(self.ended) > BEHIND_MAX;
         }
-        if !self.has_initial {
+        // A subscriber that waits for earlier changes has nothing to read.
+        if !self.has_initial || self.waits {
             return now.since(self.joined) > INITIAL_MAX;
         }
         of.history.time_of(self.tick).is_some_and(|at| now.since(at) > BEHIND_MAX)

@@ -22,6 +22,11 @@ pub const HISTORY_BYTES_MAX: usize = 64 << 20;
 pub const HISTORY_AGE_MAX: Duration = Duration::from_secs(600);
 /// Maximum number of forms and selections whose encoded bytes a tick keeps.
 const FRAMES_MAX: usize = 16;
+/// Number of the first tick of all, which leaves room for earlier ones.
+const FIRST_TICK: u64 = 1 << 32;
+/// Number of changes in a tick of earlier changes. A subscriber needs the second part of one tick for itself alone, which
+/// is encoded again.
+const EARLIER_TICK: usize = 50;
 
 /// Change of an object.
 #[derive(Clone, Debug)]
@@ -34,7 +39,7 @@ pub(crate) struct Change {
 }
 
 impl Change {
-    fn size(&self) -> usize {
+    pub(crate) fn size(&self) -> usize {
         self.object.size() + self.previous.as_ref().map_or(0, |previous| previous.size())
     }
 
@@ -135,14 +140,21 @@ impl Tick {
 }
 
 /// Ticks, the oldest first.
-#[derive(Default)]
 pub(crate) struct History {
     ticks: VecDeque<Tick>,
     /// Number of the first tick.
     first: u64,
     /// Version from which a subscriber can continue.
     start: u64,
+    /// Version from which changes have the object before them, which selections need.
+    selectable: u64,
     bytes: usize,
+}
+
+impl Default for History {
+    fn default() -> History {
+        History { ticks: VecDeque::new(), first: FIRST_TICK, start: 0, selectable: 0, bytes: 0 }
+    }
 }
 
 impl History {
@@ -150,7 +162,27 @@ impl History {
     pub(crate) fn restart(&mut self, start: u64) {
         self.first = self.end();
         self.ticks.clear();
-        (self.start, self.bytes) = (start, 0);
+        (self.start, self.selectable, self.bytes) = (start, start, 0);
+    }
+
+    /// Puts changes before all others, so that a subscriber can continue from the version `from`. Returns false if there
+    /// are too many.
+    pub(crate) fn extend_back(&mut self, from: u64, mut changes: Vec<Change>, at: Instant) -> bool {
+        let bytes: usize = changes.iter().map(Change::size).sum();
+        if self.bytes + bytes > HISTORY_BYTES_MAX {
+            return false;
+        }
+        holds(changes.is_sorted_by(|left, right| left.version < right.version), "earlier changes are in order");
+        holds(changes.first().is_none_or(|change| change.version > from), "earlier changes begin after their version");
+        holds(changes.last().is_none_or(|change| change.version <= self.start), "earlier changes come before others");
+        while !changes.is_empty() {
+            let changes = changes.split_off((changes.len() - 1) / EARLIER_TICK * EARLIER_TICK);
+            let (before, to) = (changes[0].version - 1, changes[changes.len() - 1].version);
+            self.ticks.push_front(Tick { from: before, to, is_whole: false, at, changes, frames: Vec::new() });
+            self.first -= 1;
+        }
+        (self.start, self.bytes) = (from, self.bytes + bytes);
+        true
     }
 
     /// Returns the number of the next tick.
@@ -198,9 +230,9 @@ impl History {
     }
 
     /// Returns the number of the first tick with something after a version, or `None` if the history does not reach
-    /// back so far.
-    pub(crate) fn find(&self, version: u64) -> Option<u64> {
-        if version < self.start {
+    /// back so far for this selection.
+    pub(crate) fn find(&self, version: u64, filter: &Filter) -> Option<u64> {
+        if version < self.start || version < self.selectable && !filter.is_everything() {
             return None;
         }
         let at = self.ticks.partition_point(|tick| tick.to <= version);

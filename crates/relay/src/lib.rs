@@ -24,6 +24,7 @@
 mod collection;
 mod cursor;
 mod discovery;
+mod earlier;
 mod encode;
 mod gzip;
 mod history;
@@ -47,6 +48,7 @@ pub use collection::{
 };
 pub use cursor::{BEHIND_MAX, Cursor, INITIAL_MAX, Next};
 pub use discovery::discovery;
+pub use earlier::{EARLIER_GATHER, EARLIER_MAX, Earlier};
 pub use encode::{Encoding, EventType, Form};
 pub use history::{HISTORY_AGE_MAX, HISTORY_BYTES_MAX};
 pub use object::{Key, ObjectError, Stored};

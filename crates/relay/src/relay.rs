@@ -9,6 +9,7 @@ use host::invariant::{Expected as _, holds};
 
 use crate::collection::{Collection, News};
 use crate::cursor::{Cursor, Next, Start};
+use crate::earlier::Earlier;
 use crate::encode::EventType;
 use crate::history::Variant;
 use crate::object::{ObjectError, Stored};
@@ -195,10 +196,39 @@ impl Relay {
     /// The errors of [`Relay::list`].
     pub fn watch(&mut self, request: &Request, now: Instant) -> Result<Cursor, Refusal> {
         let Action::Watch(watch) = request.action else { return Err(Refusal::NotFound) };
+        self.note_wanted(request, &watch);
         let of = self.served(request)?;
         let variant = variant(request);
         let start = start(of, &watch, &variant, request.version_min(), now);
         Ok(Cursor::new(of, variant, start, watch.bookmarks, now, watch.duration))
+    }
+
+    /// Notes a version that may precede the history, also before there is one: the subscriber will come back.
+    fn note_wanted(&mut self, request: &Request, watch: &Watch) {
+        let of = self.collections.iter_mut().find(|of| of.kind == request.kind);
+        if let (Some(of), At::NotOlderThan(version), false) = (of, watch.at, watch.sends_objects)
+            && (!of.is_listed || version < of.history.start())
+            && request.filter.is_everything()
+        {
+            of.wanted.note(version);
+        }
+    }
+
+    /// Returns true if changes before the first list of a kind may still be needed. [`Relay::begin_earlier`] says when.
+    #[must_use]
+    pub fn may_need_earlier(&self, kind: Kind) -> bool {
+        self.collection(kind).is_some_and(|of| of.wanted.is_open())
+    }
+
+    /// Returns a request for the changes before the first list, which subscribers wait for. They are those that a watch
+    /// of the API server sends; [`Relay::end_earlier`] takes them, also if they are not complete.
+    pub fn begin_earlier(&mut self, kind: Kind, now: Instant) -> Option<Earlier> {
+        self.with(kind, |of| of.begin_earlier(now)).flatten()
+    }
+
+    /// Takes the result of [`Relay::begin_earlier`].
+    pub fn end_earlier(&mut self, earlier: Earlier, now: Instant) {
+        self.with(earlier.kind, |of| of.end_earlier(earlier, now));
     }
 
     fn served(&mut self, request: &Request) -> Result<&mut Collection, Refusal> {
@@ -245,11 +275,15 @@ fn variant(request: &Request) -> Variant {
 fn start(of: &mut Collection, watch: &Watch, variant: &Variant, min: u64, now: Instant) -> Start {
     if watch.sends_objects {
         let (version, initial) = of.initial(variant, watch.marks_end, min, now);
-        let tick = of.history.find(version).unwrap_or_else(|| of.history.end());
-        return Start { tick, after: version, initial: Some(initial), refusal: None };
+        let tick = of.history.find(version, &variant.filter).unwrap_or_else(|| of.history.end());
+        return Start { tick, after: version, initial: Some(initial), waits: false, refusal: None };
     }
     let after = if let At::NotOlderThan(version) = watch.at { version } else { of.version };
-    let found = of.history.find(after);
-    let refusal = found.is_none().then(|| Refusal::Expired(after, of.history.start()));
-    Start { tick: found.unwrap_or_else(|| of.history.end()), after, initial: None, refusal }
+    let found = of.history.find(after, &variant.filter);
+    let waits = after < of.history.start() && variant.filter.is_everything() && of.wanted.is_open();
+    if waits {
+        of.wanted.wait(now);
+    }
+    let refusal = (found.is_none() && !waits).then(|| Refusal::Expired(after, of.history.start()));
+    Start { tick: found.unwrap_or_else(|| of.history.end()), after, initial: None, waits, refusal }
 }

@@ -108,6 +108,25 @@ impl Follower {
         self.at = version;
     }
 
+    /// Gets the changes before the first list if subscribers want them. The API server may not have them, and the watch
+    /// may break.
+    fn read_earlier(&mut self, server: &Server, random: &mut Random, now: Instant) {
+        let Some(mut earlier) = self.relay.begin_earlier(Kind::Service, now) else { return };
+        let (from, last) = (earlier.from(), server.version() - random.below(2) * random.below(server.version()));
+        for version in from + 1..=last {
+            if let Some((what, name, created)) = &server.changes[usize::try_from(version).unwrap()] {
+                earlier.add(*what, &object(name, version, *created)).unwrap();
+            }
+        }
+        if random.below(2) == 0 {
+            earlier.note_bookmark(last);
+        }
+        if random.below(8) == 0 {
+            earlier.fail();
+        }
+        self.relay.end_earlier(earlier, now);
+    }
+
     /// Reads some events, and a bookmark if it has read all of them.
     fn read(&mut self, server: &Server, random: &mut Random, now: Instant) {
         let last = self.at + random.below(server.version() - self.at + 1);
@@ -252,7 +271,8 @@ fn simulate(seed: u64, steps: u32) {
         let which = usize::try_from(random.below(3)).unwrap();
         match random.below(100) {
             0..30 => server.change(&mut random),
-            30..55 => relays[which].read(&server, &mut random, now),
+            30..52 => relays[which].read(&server, &mut random, now),
+            52..55 => relays[which].read_earlier(&server, &mut random, now),
             // A list after an outage.
             55..58 => relays[which].list(&server, server.version(), now),
             // A restart.

@@ -178,11 +178,91 @@ fn continues_from_any_version_of_the_history() {
         assert_eq!(next_events(&mut relay, &mut cursor, 2).len(), expected, "{version}");
     }
     let mut cursor = relay.watch(&json_request("watch=1&resourceVersion=9"), at(2)).unwrap();
-    let (body, ended) = read(&mut relay, &mut cursor, at(2));
+    assert_eq!(relay.next(&mut cursor, at(2)), Next::Wait, "the API server may have the changes");
+    relay.advance(at(6002));
+    let (body, ended) = read(&mut relay, &mut cursor, at(6002));
     assert_eq!((events(&body), ended), (vec!["410 too old resource version: 9 (10)".to_owned()], true));
     let ahead = relay.watch(&json_request("watch=1&resourceVersion=21"), at(2)).err();
     assert_eq!(ahead, Some(Refusal::Ahead(21, 20)));
     assert_eq!(ahead.unwrap().to_string(), "Timeout: Too large resource version: 21, current: 20");
+}
+
+/// Reads the changes after `from` at the API server: `a` was modified at 5, `c` came at 6 and went at 9, `b` came at 7.
+fn changes_before_the_relay(earlier: &mut Earlier) {
+    let changes = [
+        (EventType::Modified, "a", 5),
+        (EventType::Added, "c", 6),
+        (EventType::Added, "b", 7),
+        (EventType::Deleted, "c", 9),
+        (EventType::Modified, "a", 11),
+    ];
+    let from = earlier.from();
+    for (what, name, version) in changes.into_iter().filter(|(.., version)| *version > from) {
+        assert!(!earlier.is_complete());
+        earlier.add(what, &service(name, version)).unwrap();
+    }
+    assert!(earlier.is_complete());
+}
+
+#[test]
+fn subscribers_of_a_new_relay_continue_with_changes_before_its_list() {
+    let mut relay = relay();
+    let watch = |relay: &mut Relay, version: u64, millis| {
+        let query = format!("watch=1&resourceVersion={version}&allowWatchBookmarks=1");
+        relay.watch(&json_request(&query), at(millis)).unwrap()
+    };
+    let mut cursors = [watch(&mut relay, 6, 0), watch(&mut relay, 4, 100)];
+    relay.apply(Kind::Service, EventType::Modified, &service("a", 11), at(200)).unwrap();
+    assert_eq!(
+        cursors.each_mut().map(|cursor| next_events(&mut relay, cursor, 400)),
+        [vec![], vec![]] as [Vec<String>; 2]
+    );
+    assert!(relay.begin_earlier(Kind::Service, at(400)).is_none(), "others may come");
+    let mut earlier = relay.begin_earlier(Kind::Service, at(500)).unwrap();
+    assert_eq!(earlier.from(), 4);
+    changes_before_the_relay(&mut earlier);
+    relay.end_earlier(earlier, at(600));
+    assert_eq!((relay.due(), relay.advance(at(600))), (Some(Instant::START), vec![(Kind::Service, News::Changes)]));
+    let [later, first] = cursors.each_mut().map(|cursor| next_events(&mut relay, cursor, 600));
+    assert_eq!(later, ["ADDED b 7", "DELETED c 9", "MODIFIED a 11"]);
+    assert_eq!(first, ["MODIFIED a 5", "ADDED c 6", "ADDED b 7", "DELETED c 9", "MODIFIED a 11"]);
+    // The object before a change is not known, so that a selection cannot say whether it has come or gone.
+    let mut cursor = relay.watch(&json_request("watch=1&resourceVersion=4&fieldSelector=metadata.name%3Da"), at(700));
+    let cursor = cursor.as_mut().unwrap();
+    assert!(next_events(&mut relay, cursor, 700)[0].starts_with("410 too old"));
+    let mut cursor = watch(&mut relay, 3, 700);
+    assert!(next_events(&mut relay, &mut cursor, 700)[0].starts_with("410 too old"), "only once");
+    assert!(!relay.may_need_earlier(Kind::Service));
+}
+
+#[test]
+fn subscribers_list_if_the_api_server_does_not_have_the_changes_before_the_relay() {
+    let watch = |relay: &mut Relay, version: u64| {
+        relay.watch(&json_request(&format!("watch=1&resourceVersion={version}")), at(0)).unwrap()
+    };
+    // From the lowest version, and then from one that half of the subscribers have.
+    let mut relay = relay();
+    let mut cursors = [1, 4, 5].map(|version| watch(&mut relay, version));
+    let mut earlier = relay.begin_earlier(Kind::Service, at(500)).unwrap();
+    assert_eq!(earlier.from(), 1);
+    earlier.fail();
+    relay.end_earlier(earlier, at(500));
+    let mut earlier = relay.begin_earlier(Kind::Service, at(600)).unwrap();
+    assert_eq!(earlier.from(), 4);
+    changes_before_the_relay(&mut earlier);
+    relay.end_earlier(earlier, at(700));
+    let counts = cursors.each_mut().map(|cursor| next_events(&mut relay, cursor, 700).len());
+    assert_eq!(counts, [1, 4, 3], "the first one is refused");
+    // A watch that does not say whether there are more changes, until the time is over.
+    let mut relay = self::relay();
+    let mut cursor = watch(&mut relay, 4);
+    let mut earlier = relay.begin_earlier(Kind::Service, at(500)).unwrap();
+    earlier.add(EventType::Added, &service("b", 7)).unwrap();
+    assert!(!earlier.is_complete() && next_events(&mut relay, &mut cursor, 5000).is_empty());
+    let refused = next_events(&mut relay, &mut cursor, 6500);
+    assert!(refused[0].starts_with("410 too old"));
+    relay.end_earlier(earlier, at(6500));
+    assert!(!relay.may_need_earlier(Kind::Service));
 }
 
 #[test]

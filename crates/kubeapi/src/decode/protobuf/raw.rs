@@ -8,8 +8,10 @@ use crate::decode::OutOfSyncError;
 /// Event of a watch whose object is bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RawEvent<'a> {
-    /// Object in its current state, without envelope.
-    Applied(&'a [u8]),
+    /// Object that is new, without envelope.
+    Added(&'a [u8]),
+    /// Object that has changed, without envelope.
+    Modified(&'a [u8]),
     /// Object that has been deleted, without envelope.
     Deleted(&'a [u8]),
     /// Bookmark: there are no more events up to this version.
@@ -107,7 +109,8 @@ fn event(frame: &[u8]) -> Result<RawEvent<'_>, ProtobufError> {
             let (code, message) = bytes.and_then(objects::status).unwrap_or_default();
             RawEvent::Refused { code, message }
         }
-        "ADDED" | "MODIFIED" => RawEvent::Applied(bytes?),
+        "ADDED" => RawEvent::Added(bytes?),
+        "MODIFIED" => RawEvent::Modified(bytes?),
         "DELETED" => RawEvent::Deleted(bytes?),
         "BOOKMARK" => {
             let metadata = Metadata::of(bytes?)?;
@@ -133,6 +136,7 @@ mod tests {
         let gone = json!({ "kind": "Status", "message": "too old", "code": 410 });
         let body = [
             protobuf::event("Namespace", "ADDED", &namespace),
+            protobuf::event("Namespace", "MODIFIED", &namespace),
             protobuf::event("Namespace", "DELETED", &namespace),
             protobuf::event("Namespace", "BOOKMARK", &end),
             protobuf::event("Namespace", "OTHER", &namespace),
@@ -145,7 +149,8 @@ mod tests {
             for chunk in body.chunks(size) {
                 decoder.feed(chunk, &mut |event| found.push(describe(event, &object))).unwrap();
             }
-            let expected = ["applied true", "deleted true", "bookmark 9 true", "unreadable", "refused 410 too old"];
+            let expected =
+                ["added true", "modified true", "deleted true", "bookmark 9 true", "unreadable", "refused 410 too old"];
             assert_eq!((found, decoder.is_within_an_event()), (expected.map(str::to_owned).to_vec(), false));
         }
     }
@@ -153,7 +158,8 @@ mod tests {
     fn describe(event: RawEvent<'_>, enveloped: &[u8]) -> String {
         let is_in = |bytes: &[u8]| enveloped.windows(bytes.len()).any(|window| window == bytes);
         match event {
-            RawEvent::Applied(bytes) => format!("applied {}", is_in(bytes)),
+            RawEvent::Added(bytes) => format!("added {}", is_in(bytes)),
+            RawEvent::Modified(bytes) => format!("modified {}", is_in(bytes)),
             RawEvent::Deleted(bytes) => format!("deleted {}", is_in(bytes)),
             RawEvent::Bookmark { version, ends_list } => format!("bookmark {version} {ends_list}"),
             RawEvent::Refused { code, message } => format!("refused {code} {message}"),

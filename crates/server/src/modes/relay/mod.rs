@@ -3,11 +3,13 @@
 //! The crate `relay` decides; this mode moves the bytes. All of it runs on one thread.
 //!
 //! - `upstream`: the followers of the API server, one per kind.
+//! - `earlier`: the changes before their first list, for nodes that continue after a restart of all relays.
 //! - `hub`: the state, and the tasks that make ticks and close slow subscribers.
 //! - `serve`: HTTPS for subscribers, with tokens that `keys` checks and a `certificate` that is read again.
 #![allow(clippy::print_stderr, reason = "a command prints to its user")]
 
 mod certificate;
+mod earlier;
 mod hub;
 mod keys;
 mod meter;

@@ -12,8 +12,8 @@ use listwatch::{Failure, Notice, Page, Policy, Received, Request, Source};
 use relay::{EventType, Kind, ObjectError, Relay};
 use tokio::time::{sleep, timeout};
 
-use super::LOG;
 use super::hub::{Hub, now};
+use super::{LOG, earlier};
 
 /// Number of objects per page.
 const PAGE: &str = "500";
@@ -68,20 +68,12 @@ impl Follower {
         let is_following = Rc::new(Cell::new(false));
         let relist = hub.relist.subscribe();
         let prover = prove(Rc::clone(&hub), Rc::clone(&client), kind, Rc::clone(&is_following));
+        let earlier = earlier::read(Rc::clone(&hub), Rc::clone(&client), kind);
         let mut follower = Follower { hub, client, kind, reading: None, relist, is_following };
         tokio::select! {
             never = listwatch::run(&mut follower, Policy::default()) => match never {},
-            () = prover => {}
+            ((), ()) = async { tokio::join!(prover, earlier) } => {}
         }
-    }
-
-    fn url(&self, parameters: &[(&str, &str)]) -> String {
-        let parameters: Vec<String> = parameters
-            .iter()
-            .filter(|(_, value)| !value.is_empty())
-            .map(|(name, value)| format!("{name}={}", encode(value)))
-            .collect();
-        format!("{}?{}", self.kind.path(), parameters.join("&"))
     }
 
     fn watch_seconds() -> String {
@@ -89,7 +81,7 @@ impl Follower {
     }
 
     async fn get(&self, parameters: &[(&str, &str)]) -> Result<RawResponse, RawError> {
-        self.client.get(&self.url(parameters)).await
+        self.client.get(&url(self.kind, parameters)).await
     }
 
     /// Reads a chunk and hands what it says to the relay.
@@ -184,8 +176,11 @@ fn apply(
     now: host::Instant,
 ) {
     match event {
-        RawEvent::Applied(object) if *is_listing => note(hub, kind, relay.add_to_list(kind, object)),
-        RawEvent::Applied(object) => note(hub, kind, relay.apply(kind, EventType::Modified, object, now)),
+        RawEvent::Added(object) | RawEvent::Modified(object) if *is_listing => {
+            note(hub, kind, relay.add_to_list(kind, object));
+        }
+        RawEvent::Added(object) => note(hub, kind, relay.apply(kind, EventType::Added, object, now)),
+        RawEvent::Modified(object) => note(hub, kind, relay.apply(kind, EventType::Modified, object, now)),
         RawEvent::Deleted(object) => note(hub, kind, relay.apply(kind, EventType::Deleted, object, now)),
         RawEvent::Bookmark { version, ends_list } => match version.parse() {
             Ok(version) if ends_list && *is_listing => {
@@ -359,6 +354,16 @@ async fn prove(hub: Rc<Hub>, client: Rc<RawClient>, kind: Kind, is_following: Rc
             hub.relay.borrow_mut().prove(kind, asked);
         }
     }
+}
+
+/// Returns the path of a kind with these parameters, except those without a value.
+pub(super) fn url(kind: Kind, parameters: &[(&str, &str)]) -> String {
+    let parameters: Vec<String> = parameters
+        .iter()
+        .filter(|(_, value)| !value.is_empty())
+        .map(|(name, value)| format!("{name}={}", encode(value)))
+        .collect();
+    format!("{}?{}", kind.path(), parameters.join("&"))
 }
 
 /// Percent-encodes all but the unreserved characters (RFC 3986 §2.3).

@@ -73,6 +73,7 @@ pub(crate) fn command() -> Command {
         .arg(number("joining", "1", "Nodes per second that list everything, in an additional measured time"))
         .arg(number("portolans", "20", "Real servers as nodes, with --restart-relay"))
         .arg(flag("restart-relay", "Restart one relay, then all of them; all nodes decode"))
+        .arg(flag("forgotten", "With --restart-relay: the API server forgets all changes before the second restart"))
         .arg(Arg::new("server").long("server").help("Use this binary instead of a new release build"))
         .arg(flag("json", "Print the figures as JSON"))
         .arg(flag("save", "Save the result in benches/results"))
@@ -90,7 +91,11 @@ pub(crate) fn run(options: &ArgMatches) -> Result<(), Failed> {
         None => server::build("release")?,
     };
     let swarm = Swarm::start(settings, server)?;
-    let report = if options.get_flag("restart-relay") { restart::measure(swarm)? } else { load::measure(&swarm)? };
+    let report = if options.get_flag("restart-relay") {
+        restart::measure(swarm, options.get_flag("forgotten"))?
+    } else {
+        load::measure(&swarm)?
+    };
     if options.get_flag("json") {
         println!("{}", report.to_json());
     } else {

@@ -204,6 +204,7 @@ impl Node {
                     reached
                 }
                 Event::Refused => {
+                    tally.expired.fetch_add(1, Ordering::Relaxed);
                     *is_listed = false;
                     return;
                 }

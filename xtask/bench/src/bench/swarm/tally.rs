@@ -18,6 +18,8 @@ pub(crate) struct Tally {
     /// Requests with all objects, and refused requests.
     pub(crate) lists: AtomicU64,
     pub(crate) refused: AtomicU64,
+    /// Watches that ended because the relay has no history from their version on.
+    pub(crate) expired: AtomicU64,
     /// Connections that ended.
     pub(crate) ended: AtomicU64,
     /// Joining nodes that have listed everything.
@@ -44,6 +46,7 @@ impl Tally {
             wire: AtomicU64::new(0),
             lists: AtomicU64::new(0),
             refused: AtomicU64::new(0),
+            expired: AtomicU64::new(0),
             ended: AtomicU64::new(0),
             joined: AtomicU64::new(0),
             nodes: (0..nodes).map(|_| State::default()).collect(),
