@@ -212,8 +212,8 @@ impl Cursor {
         None
     }
 
-    /// Goes to the version of the subscriber in a history that reaches further back than before. Returns false if it does
-    /// not reach that far.
+    /// Goes to the version of the subscriber in a history that reaches further back than before. Returns false if it
+    /// does not reach that far.
     fn find(&mut self, of: &Collection) -> bool {
         let found = of.history.find(self.after, &self.variant.filter);
         self.tick = found.unwrap_or(self.tick);

@@ -17,13 +17,13 @@ use crate::table::Kind;
 
 /// Time from the first subscriber that waits until the changes are requested: others, with lower versions, may come.
 pub const EARLIER_GATHER: Duration = Duration::from_millis(500);
-/// Longest time for which subscribers wait for the changes. Nodes ask another relay after a silence of 3 s, and have the
-/// answer when they come back.
+/// Longest time for which subscribers wait for the changes. Nodes ask another relay after a silence of 3 s, and have
+/// the answer when they come back.
 pub const EARLIER_MAX: Duration = Duration::from_secs(6);
 /// Time after the first list in which the changes are requested. Later, almost no subscriber has such an old version.
 const EARLIER_OPEN: Duration = Duration::from_secs(60);
-/// Maximum number of requests: from the lowest version, and if the API server does not have it any more, from the median.
-/// A single node that was away for an hour must not make all others list.
+/// Maximum number of requests: from the lowest version, and if the API server does not have it any more, from the
+/// median. A single node that was away for an hour must not make all others list.
 const TRIES: u8 = 2;
 /// Maximum number of different versions that are kept.
 const WANTED_MAX: usize = 4096;

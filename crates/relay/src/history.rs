@@ -24,8 +24,8 @@ pub const HISTORY_AGE_MAX: Duration = Duration::from_secs(600);
 const FRAMES_MAX: usize = 16;
 /// Number of the first tick of all, which leaves room for earlier ones.
 const FIRST_TICK: u64 = 1 << 32;
-/// Number of changes in a tick of earlier changes. A subscriber needs the second part of one tick for itself alone, which
-/// is encoded again.
+/// Number of changes in a tick of earlier changes. A subscriber needs the second part of one tick for itself alone,
+/// which is encoded again.
 const EARLIER_TICK: usize = 50;
 
 /// Change of an object.
@@ -165,8 +165,8 @@ impl History {
         (self.start, self.selectable, self.bytes) = (start, start, 0);
     }
 
-    /// Puts changes before all others, so that a subscriber can continue from the version `from`. Returns false if there
-    /// are too many.
+    /// Puts changes before all others, so that a subscriber can continue from the version `from`. Returns false if
+    /// there are too many.
     pub(crate) fn extend_back(&mut self, from: u64, mut changes: Vec<Change>, at: Instant) -> bool {
         let bytes: usize = changes.iter().map(Change::size).sum();
         if self.bytes + bytes > HISTORY_BYTES_MAX {

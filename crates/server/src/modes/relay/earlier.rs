@@ -5,18 +5,36 @@ use std::time::Duration;
 
 use kubeapi::decode::{RawEvent, RawEvents};
 use kubeapi::{RawClient, RawError};
-use relay::{EARLIER_MAX, Earlier, EventType, Kind};
+use relay::{EARLIER_MAX, Earlier, EventType, Kind, ObjectError};
 use tokio::time::{sleep, timeout};
 
 use super::LOG;
 use super::hub::{Hub, now};
-use super::upstream::url;
+use super::url::url;
 
 /// Interval between looks at what subscribers ask for.
 const LOOK: Duration = Duration::from_millis(100);
 /// `timeoutSeconds` of the watch. The API server sends a bookmark 2 s before its end, which shows that a kind without
 /// further changes has no more of them.
 const WATCH_SECONDS: &str = "3";
+
+/// Reason why the changes cannot be had.
+#[derive(Debug, thiserror::Error)]
+enum EarlierError {
+    #[error("the API server does not say whether there are more")]
+    Silent,
+    #[error("the watch has ended before the last change")]
+    Ended,
+    #[error("there are too many")]
+    TooMany,
+    #[error(transparent)]
+    Failed(#[from] RawError),
+    #[error(transparent)]
+    Invalid(#[from] ObjectError),
+    /// The API server's own words.
+    #[error("{0}")]
+    Refused(String),
+}
 
 /// Reads the changes when subscribers need them. Returns when they cannot need them any more.
 pub(super) async fn read(hub: Rc<Hub>, client: Rc<RawClient>, kind: Kind) {
@@ -25,9 +43,8 @@ pub(super) async fn read(hub: Rc<Hub>, client: Rc<RawClient>, kind: Kind) {
         let earlier = hub.relay.borrow_mut().begin_earlier(kind, now());
         let Some(mut earlier) = earlier else { continue };
         let (resource, from) = (kind.resource(), earlier.from());
-        let silent = "the API server does not say whether there are more".to_owned();
         let watched = timeout(EARLIER_MAX, watch(&client, kind, &mut earlier)).await;
-        if let Err(reason) = watched.unwrap_or(Err(silent)) {
+        if let Err(reason) = watched.unwrap_or(Err(EarlierError::Silent)) {
             earlier.fail();
             tracing::info!(target: LOG, "Cannot get the changes of {resource} since version {from}: {reason}");
         } else {
@@ -38,7 +55,7 @@ pub(super) async fn read(hub: Rc<Hub>, client: Rc<RawClient>, kind: Kind) {
 }
 
 /// Reads a watch until it has all changes.
-async fn watch(client: &RawClient, kind: Kind, earlier: &mut Earlier) -> Result<(), String> {
+async fn watch(client: &RawClient, kind: Kind, earlier: &mut Earlier) -> Result<(), EarlierError> {
     let from = earlier.from().to_string();
     let parameters = [
         ("watch", "1"),
@@ -46,36 +63,35 @@ async fn watch(client: &RawClient, kind: Kind, earlier: &mut Earlier) -> Result<
         ("timeoutSeconds", WATCH_SECONDS),
         ("resourceVersion", from.as_str()),
     ];
-    let text = |error: RawError| error.to_string();
-    let mut response = client.get(&url(kind, &parameters)).await.map_err(text)?;
+    let mut response = client.get(&url(kind, &parameters)).await?;
     let mut decoder = RawEvents::default();
     while !earlier.is_complete() {
-        let chunk = response.next(EARLIER_MAX).await.map_err(text)?;
-        let chunk = chunk.ok_or("the watch has ended before the last change")?;
-        let mut failure = None;
-        let decoded = decoder.feed(&chunk, &mut |event| failure = failure.take().or(add(earlier, event)));
-        decoded.map_err(|error| text(error.into()))?;
-        match failure {
-            Some(failure) => return Err(failure),
-            None if earlier.is_too_large() => return Err("there are too many".to_owned()),
-            None => {}
+        let chunk = response.next(EARLIER_MAX).await?;
+        let chunk = chunk.ok_or(EarlierError::Ended)?;
+        let mut added = Ok(());
+        decoder
+            .feed(&chunk, &mut |event| {
+                if added.is_ok() {
+                    added = add(earlier, event);
+                }
+            })
+            .map_err(RawError::from)?;
+        added?;
+        if earlier.is_too_large() {
+            return Err(EarlierError::TooMany);
         }
     }
     Ok(())
 }
 
-/// Adds an event. Returns the reason why it cannot be added.
-fn add(earlier: &mut Earlier, event: RawEvent<'_>) -> Option<String> {
-    let added = match event {
-        RawEvent::Added(object) => earlier.add(EventType::Added, object),
-        RawEvent::Modified(object) => earlier.add(EventType::Modified, object),
-        RawEvent::Deleted(object) => earlier.add(EventType::Deleted, object),
-        RawEvent::Bookmark { version, .. } => {
-            earlier.note_bookmark(version.parse().unwrap_or_default());
-            Ok(())
-        }
-        RawEvent::Refused { message, .. } => return Some(message.to_owned()),
-        RawEvent::Unreadable(reason) => return Some(reason.to_owned()),
-    };
-    added.err().map(|error| error.to_string())
+fn add(earlier: &mut Earlier, event: RawEvent<'_>) -> Result<(), EarlierError> {
+    match event {
+        RawEvent::Added(object) => earlier.add(EventType::Added, object)?,
+        RawEvent::Modified(object) => earlier.add(EventType::Modified, object)?,
+        RawEvent::Deleted(object) => earlier.add(EventType::Deleted, object)?,
+        RawEvent::Bookmark { version, .. } => earlier.note_bookmark(version.parse().unwrap_or_default()),
+        RawEvent::Refused { message, .. } => return Err(EarlierError::Refused(message.to_owned())),
+        RawEvent::Unreadable(reason) => return Err(EarlierError::Refused(reason.to_owned())),
+    }
+    Ok(())
 }

@@ -16,6 +16,7 @@ mod meter;
 mod options;
 mod serve;
 mod upstream;
+mod url;
 
 use std::cell::Cell;
 use std::process::ExitCode;

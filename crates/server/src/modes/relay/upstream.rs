@@ -13,6 +13,7 @@ use relay::{EventType, Kind, ObjectError, Relay};
 use tokio::time::{sleep, timeout};
 
 use super::hub::{Hub, now};
+use super::url::url;
 use super::{LOG, earlier};
 
 /// Number of objects per page.
@@ -354,28 +355,6 @@ async fn prove(hub: Rc<Hub>, client: Rc<RawClient>, kind: Kind, is_following: Rc
             hub.relay.borrow_mut().prove(kind, asked);
         }
     }
-}
-
-/// Returns the path of a kind with these parameters, except those without a value.
-pub(super) fn url(kind: Kind, parameters: &[(&str, &str)]) -> String {
-    let parameters: Vec<String> = parameters
-        .iter()
-        .filter(|(_, value)| !value.is_empty())
-        .map(|(name, value)| format!("{name}={}", encode(value)))
-        .collect();
-    format!("{}?{}", kind.path(), parameters.join("&"))
-}
-
-/// Percent-encodes all but the unreserved characters (RFC 3986 §2.3).
-fn encode(text: &str) -> String {
-    let mut out = String::new();
-    for byte in text.bytes() {
-        match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => out.push(char::from(byte)),
-            _ => out.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    out
 }
 
 /// Returns a random number from 0 to 1.
