@@ -32,7 +32,12 @@ use xtask::{Failed, server};
 /// Returns the command line of `respdiff`.
 pub(crate) fn command() -> Command {
     let number = |name: &'static str, default: &'static str, help: &'static str| {
-        Arg::new(name).long(name).value_name("NUMBER").default_value(default).value_parser(value_parser!(u64)).help(help)
+        Arg::new(name)
+            .long(name)
+            .value_name("NUMBER")
+            .default_value(default)
+            .value_parser(value_parser!(u64))
+            .help(help)
     };
     Command::new("respdiff")
         .about("Ask CoreDNS and Portolan the same random questions; fails if a difference is not explained")
