@@ -1,8 +1,8 @@
 //! Comparison of two responses.
 //!
 //! The order of records, the size in the OPT record and the text of an Extended DNS Error are not compared. TTLs may
-//! differ by the time between both responses, because caches count down. A difference of flags or of the case of letters
-//! says if Portolan repeats the query in it: a rule for a copy does not explain anything else.
+//! differ by the time between both responses, because caches count down. A difference of flags or of letter case says
+//! if Portolan repeats the query in it: a rule for a copy does not explain anything else.
 
 use std::collections::{BTreeMap, BTreeSet};
 

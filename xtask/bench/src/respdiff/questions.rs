@@ -5,10 +5,11 @@ use std::collections::VecDeque;
 use testkit::Question;
 use wire::{Class, Flags, Name, Opcode, Opt, OptionCode, Type};
 
-use super::asking::WINDOW;
 use super::compare::Asked;
 use super::random::Random;
 
+/// Number of questions without both responses. More could overflow the socket buffer of a server.
+pub(crate) const WINDOW: usize = 64;
 /// Query types; the frequent ones several times.
 const TYPES: &[&str] = &[
     "A",

@@ -6,11 +6,20 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use super::rules::{Rules, Words};
-use super::seed::Outcome;
 use xtask::Failed;
 
 /// Number of unexplained differences that are printed. The file has all.
 const SHOWN: usize = 20;
+
+/// How a seed ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    Complete,
+    /// Both servers refuse the Corefile.
+    Refused,
+    /// The time limit was hit, or a server ended: some questions were not asked.
+    Incomplete,
+}
 
 /// A question with differences.
 pub(crate) struct Case<'c> {

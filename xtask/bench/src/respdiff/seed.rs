@@ -13,7 +13,7 @@ use super::compare;
 use super::grammar::{self, Block, Scene};
 use super::questions::{self, Query};
 use super::random::Random;
-use super::report::{Case, Report};
+use super::report::{Case, Outcome, Report};
 use super::rules::Words;
 use super::servers::Server;
 use super::upstream::Upstreams;
@@ -38,16 +38,6 @@ pub(crate) struct Bench {
     pub(crate) limit: Duration,
     /// True if the files of all seeds are kept.
     pub(crate) keep: bool,
-}
-
-/// How a seed ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Outcome {
-    Complete,
-    /// Both servers refuse the Corefile.
-    Refused,
-    /// The time limit was hit, or a server ended: some questions were not asked.
-    Incomplete,
 }
 
 /// Returns the runtime of the questions.

@@ -167,8 +167,7 @@ fn written(query: &Parsed, reply: &Reply, cut: bool) -> Vec<u8> {
     bytes
 }
 
-/// Returns the records of the zone that the primary has for any name: what zone files have, without types that the record
-/// parser does not know.
+/// Returns the records of the zone that the primary has for any name.
 pub(crate) fn zone_lines(apex: &str) -> Vec<String> {
     let records = [
         "@ 300 IN SOA ns.@ host.@ 7 3600 600 86400 60",
