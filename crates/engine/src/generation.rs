@@ -175,10 +175,12 @@ impl Generation {
     /// # Errors
     /// `part` panicked.
     pub(crate) fn caught<T>(&self, part: impl FnOnce() -> T) -> Result<T, PanicError> {
-        if self.panics_end {
-            return Ok(part());
+        let result = catch_unwind(AssertUnwindSafe(part));
+        if self.panics_end && result.is_err() {
+            // Not left to unwind: the runtime would catch it, and go on without the task that serves a socket.
+            std::process::abort();
         }
-        catch_unwind(AssertUnwindSafe(part)).map_err(|panic| PanicError::new(&*panic))
+        result.map_err(|panic| PanicError::new(&*panic))
     }
 
     /// Logs and counts a panic, and returns the failure for the client.

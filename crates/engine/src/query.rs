@@ -126,7 +126,9 @@ impl Query {
         self.request.name.set(name);
         self.request.qtype = qtype;
         self.request.qclass = Class::IN;
+        // This query may have been one of a client, whose packet had options.
         self.packet.clear();
+        self.request.clear_options();
         self.peer = parent.peer.clone();
         self.received = parent.received;
         self.begin();
@@ -425,5 +427,22 @@ impl Query {
     pub fn take_kept<T: 'static>(&mut self) -> Option<T> {
         let at = self.trail.kept.iter().position(|(keeper, value)| *keeper == self.trail.step && value.is::<T>())?;
         self.trail.kept.swap_remove(at).1.downcast().ok().map(|value| *value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_subquery_has_no_options_of_the_query_that_was_here_before() {
+        let packet = b"\x12\x34\x01\x00\x00\x01\x00\x00\x00\x00\x00\x01\x01x\x00\x00\x01\x00\x01\
+            \x00\x00\x29\x04\xd0\x00\x00\x00\x00\x00\x06\x00\x0a\x00\x02ab";
+        let mut query = Query { packet: packet.to_vec(), ..Query::default() };
+        query.request.read(Header::read(packet).unwrap(), packet).unwrap();
+        query.begin();
+        assert_eq!(query.options().count(), 1);
+        query.begin_for(&Query::default(), NameRef::ROOT, Type::A);
+        assert_eq!(query.options().count(), 0);
     }
 }

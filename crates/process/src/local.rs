@@ -41,10 +41,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn excludes_loopback_from_the_local_addresses() {
+    fn excludes_loopback_and_link_local_from_the_local_addresses() {
         let loopback = interfaces().into_iter().find(Interface::is_loopback).unwrap();
         assert!(interface_addresses(&loopback.name).unwrap().contains(&loopback.ip()));
         assert!(!addresses().0.contains(&loopback.ip()));
+        let is_link_local = |ip: &IpAddr| matches!(ip, IpAddr::V6(ip) if ip.is_unicast_link_local());
+        assert!(!addresses().0.iter().any(is_link_local));
         assert_eq!(interface_addresses("no such interface"), None);
     }
 }

@@ -125,6 +125,11 @@ impl Request {
         true
     }
 
+    /// Forgets where the options are: the request has no packet any more.
+    pub fn clear_options(&mut self) {
+        self.options = 0..0;
+    }
+
     /// Returns the options of the OPT record. `packet` must be the packet that [`Request::read`] decoded.
     pub fn options<'p>(&self, packet: &'p [u8]) -> impl Iterator<Item = (OptionCode, &'p [u8])> + use<'p> {
         debug_assert!(self.options.end <= packet.len(), "the packet is the one that was read");

@@ -59,20 +59,35 @@ impl Explanations {
 }
 
 /// Returns true if a text matches a pattern, in which `*` stands for any text and `\*` for an asterisk.
+///
+/// Each part between two asterisks is taken where it is found first, so the time does not grow with the number of
+/// asterisks.
 pub(crate) fn matches(pattern: &str, text: &str) -> bool {
-    let mut letters = pattern.chars();
-    match letters.next() {
-        None => text.is_empty(),
-        Some('*') => {
-            text.char_indices().any(|(at, _)| matches(letters.as_str(), &text[at..])) || letters.as_str().is_empty()
-        }
-        Some('\\') => matches_letter(letters.next(), letters.as_str(), text),
-        letter => matches_letter(letter, letters.as_str(), text),
+    let parts = parts(pattern);
+    let (Some(first), Some(last)) = (parts.first(), parts.last()) else { return text.is_empty() };
+    let Some(mut rest) = text.strip_prefix(first.as_str()) else { return false };
+    if parts.len() == 1 {
+        return rest.is_empty();
     }
+    for part in &parts[1..parts.len() - 1] {
+        let Some(at) = rest.find(part.as_str()) else { return false };
+        rest = &rest[at + part.len()..];
+    }
+    rest.ends_with(last.as_str())
 }
 
-fn matches_letter(letter: Option<char>, pattern: &str, text: &str) -> bool {
-    letter.and_then(|letter| text.strip_prefix(letter)).is_some_and(|text| matches(pattern, text))
+/// Returns the texts between the asterisks of a pattern.
+fn parts(pattern: &str) -> Vec<String> {
+    let mut parts = vec![String::new()];
+    let mut letters = pattern.chars();
+    while let Some(letter) = letters.next() {
+        match letter {
+            '*' => parts.push(String::new()),
+            '\\' => parts.iter_mut().last().into_iter().for_each(|part| part.extend(letters.next())),
+            letter => parts.iter_mut().last().into_iter().for_each(|part| part.push(letter)),
+        }
+    }
+    parts
 }
 
 #[cfg(test)]

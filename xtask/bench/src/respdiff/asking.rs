@@ -8,11 +8,9 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, UdpSocket};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-use super::questions::Query;
+use super::questions::{Query, WINDOW};
 use xtask::Failed;
 
-/// Number of questions without both responses. More could overflow the socket buffer of a server.
-pub(crate) const WINDOW: usize = 64;
 /// Time without a response after which a question is asked again. All upstreams answer at once.
 const TIMEOUT: Duration = Duration::from_millis(2500);
 /// Number of times that a question is sent to a server.

@@ -37,9 +37,18 @@ const KINDS: [Kind; 12] = [
 ];
 /// Targets of ExternalName Services.
 const TARGETS: [&str; 12] = [
-    "s0.edge.svc.cluster.local", "s1.prod.svc.cluster.local", "s2.edge.svc.cluster.local", "www.example.org.",
-    "nx1.example.org", "nope.edge.svc.cluster.local", "S3.Edge.SVC.Cluster.Local", "cn1.example.org", "www.z1.test",
-    "nd1.example.org", "s4.kube.svc.cluster.local", "h0.s5.edge.svc.cluster.local",
+    "s0.edge.svc.cluster.local",
+    "s1.prod.svc.cluster.local",
+    "s2.edge.svc.cluster.local",
+    "www.example.org.",
+    "nx1.example.org",
+    "nope.edge.svc.cluster.local",
+    "S3.Edge.SVC.Cluster.Local",
+    "cn1.example.org",
+    "www.z1.test",
+    "nd1.example.org",
+    "s4.kube.svc.cluster.local",
+    "h0.s5.edge.svc.cluster.local",
 ];
 
 /// Kind of a place for a Service.
@@ -47,9 +56,13 @@ const TARGETS: [&str; 12] = [
 enum Kind {
     Nothing,
     /// Address families in order.
-    ClusterIp { families: &'static str },
+    ClusterIp {
+        families: &'static str,
+    },
     /// Headless, perhaps with `publishNotReadyAddresses`.
-    Headless { not_ready: bool },
+    Headless {
+        not_ready: bool,
+    },
     NoEndpoints,
     External,
     LoadBalancer,
@@ -342,8 +355,12 @@ pub(crate) fn names() -> Vec<String> {
             names.push(format!("_http._tcp.s{number}.{space}.lb.test."));
             names.push(service);
             let addresses = [
-                address(at, number), six(0x96, at, &[number]), format!("172.30.{place}.0"),
-                format!("172.30.{place}.1"), six(0x30, at, &[number, 1]), format!("203.0.113.{place}"),
+                address(at, number),
+                six(0x96, at, &[number]),
+                format!("172.30.{place}.0"),
+                format!("172.30.{place}.1"),
+                six(0x30, at, &[number, 1]),
+                format!("203.0.113.{place}"),
             ];
             names.extend(addresses.iter().filter_map(|address| address.parse::<IpAddr>().ok()).map(reverse));
         }

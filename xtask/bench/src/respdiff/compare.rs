@@ -1,28 +1,58 @@
 //! Comparison of two responses.
 //!
-//! The order of records, the size in the OPT record and the text of an Extended DNS Error are not compared. TTLs may differ by the time between both
-//! responses, because caches count down.
+//! The order of records, the size in the OPT record and the text of an Extended DNS Error are not compared. TTLs may
+//! differ by the time between both responses, because caches count down. A difference of flags or of letter case says
+//! if Portolan repeats the query in it: a rule for a copy does not explain anything else.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use testkit::{Parsed, Record};
-use wire::{Opcode, Section, Type};
+use wire::{Flags, Opcode, Section, Type};
 
 use crate::replay::compare::{changes, option, without_serial};
 
 /// Names of the sections.
 const SECTIONS: [&str; 3] = ["an", "ns", "ar"];
 
+/// What a response repeats of the query.
+pub(crate) struct Asked<'q> {
+    /// Name in the letters of the client.
+    pub(crate) name: &'q str,
+    pub(crate) flags: Flags,
+}
+
+impl Asked<'_> {
+    /// Returns true if a response has a flag of the query as the query has it.
+    fn has_same(&self, flag: &str, response: &Parsed) -> bool {
+        let values = |flags: Flags| match flag {
+            "RD" => Some(flags.recursion_desired()),
+            "CD" => Some(flags.checking_disabled()),
+            _ => None,
+        };
+        values(self.flags).is_some() && values(self.flags) == values(response.header.flags)
+    }
+
+    /// Returns true if all owners that are the name of the query are written as there.
+    fn has_same_letters(&self, records: &[Record]) -> bool {
+        let owners = records.iter().map(|record| record.owner.to_string());
+        owners.filter(|owner| owner.eq_ignore_ascii_case(self.name)).all(|owner| owner == self.name)
+    }
+}
+
 /// Returns the differences between the response of CoreDNS and that of Portolan, `-` for what is missing and `+` for
 /// what is new. TTLs may differ by `tolerance` seconds.
-pub(crate) fn differences(coredns: &Parsed, portolan: &Parsed, tolerance: u32) -> Vec<String> {
+pub(crate) fn differences(coredns: &Parsed, portolan: &Parsed, asked: &Asked, tolerance: u32) -> Vec<String> {
     let mut found = Vec::new();
     let (old, new) = (coredns.rcode().to_string(), portolan.rcode().to_string());
     if old != new {
         found.push(format!("rcode {old} -> {new}"));
     }
     let flags = [coredns, portolan].map(flags);
-    found.extend(changes("flag", &flags[0], &flags[1]));
+    let note = |change: String| {
+        let is_copy = change.get("flag -".len()..).is_some_and(|flag| asked.has_same(flag, portolan));
+        if is_copy { format!("{change} as asked") } else { change }
+    };
+    found.extend(changes("flag", &flags[0], &flags[1]).into_iter().map(note));
     let questions = [coredns, portolan].map(question);
     if questions[0] != questions[1] {
         found.push(format!("question {} -> {}", questions[0], questions[1]));
@@ -30,7 +60,7 @@ pub(crate) fn differences(coredns: &Parsed, portolan: &Parsed, tolerance: u32) -
     // Which records fit into a truncated response is free.
     if !flags.iter().any(|flags| flags.contains("TC")) {
         for (name, (old, new)) in SECTIONS.iter().zip(coredns.sections.iter().zip(&portolan.sections)) {
-            found.extend(records(name, old, new, tolerance));
+            found.extend(records(name, (old, new), asked, tolerance));
         }
     }
     found.extend(edns(coredns, portolan));
@@ -76,7 +106,7 @@ fn without_text(option: &str) -> String {
 }
 
 /// Compares the record sets of a section.
-fn records(section: &str, old: &[Record], new: &[Record], tolerance: u32) -> Vec<String> {
+fn records(section: &str, (old, new): (&[Record], &[Record]), asked: &Asked, tolerance: u32) -> Vec<String> {
     let texts = |records: &[Record], convert: fn(&str) -> String| -> BTreeMap<String, u32> {
         records.iter().map(|record| (convert(&without_ttl(record)), record.ttl)).collect()
     };
@@ -89,7 +119,8 @@ fn records(section: &str, old: &[Record], new: &[Record], tolerance: u32) -> Vec
         return Vec::new();
     }
     if same(str::to_lowercase) {
-        return vec![format!("{section} letter case")];
+        let letters = if asked.has_same_letters(new) { "letter case as asked" } else { "letter case" };
+        return vec![format!("{section} {letters}")];
     }
     if same(|text| without_serial(text).to_lowercase()) {
         return vec![format!("{section} SOA serial")];

@@ -1,7 +1,7 @@
 //! Asks CoreDNS and Portolan the same random questions with the same random Corefiles, and compares the answers.
 //!
-//! A seed decides everything: the Corefile, its data files, the cluster, its changes and the questions. Both servers run
-//! as processes with the project's own fake API server and fake upstreams. With *kubernetes*, the questions come in
+//! A seed decides everything: the Corefile, its data files, the cluster, its changes and the questions. Both servers
+//! run as processes with the project's own fake API server and fake upstreams. With *kubernetes*, the questions come in
 //! rounds; between two rounds the cluster changes, and the next begins when both servers answer for marker objects.
 //!
 //! Deliberate differences are listed in `rules.txt`, by rows of docs/differences.md.
@@ -32,7 +32,12 @@ use xtask::{Failed, server};
 /// Returns the command line of `respdiff`.
 pub(crate) fn command() -> Command {
     let number = |name: &'static str, default: &'static str, help: &'static str| {
-        Arg::new(name).long(name).value_name("NUMBER").default_value(default).value_parser(value_parser!(u64)).help(help)
+        Arg::new(name)
+            .long(name)
+            .value_name("NUMBER")
+            .default_value(default)
+            .value_parser(value_parser!(u64))
+            .help(help)
     };
     Command::new("respdiff")
         .about("Ask CoreDNS and Portolan the same random questions; fails if a difference is not explained")

@@ -3,23 +3,100 @@
 use std::collections::VecDeque;
 
 use testkit::Question;
-use wire::{Class, Name, Opcode, Opt, OptionCode, Type};
+use wire::{Class, Flags, Name, Opcode, Opt, OptionCode, Type};
 
-use super::asking::WINDOW;
+use super::compare::Asked;
 use super::random::Random;
 
+/// Number of questions without both responses. More could overflow the socket buffer of a server.
+pub(crate) const WINDOW: usize = 64;
 /// Query types; the frequent ones several times.
 const TYPES: &[&str] = &[
-    "A", "A", "A", "A", "A", "A", "A", "A", "A", "A", "AAAA", "AAAA", "AAAA", "AAAA", "AAAA", "MX", "TXT", "TXT",
-    "SRV", "SRV", "PTR", "PTR", "NS", "NS", "SOA", "SOA", "CNAME", "CNAME", "DNAME", "ANY", "ANY", "HTTPS", "HTTPS",
-    "SVCB", "CAA", "NAPTR", "TLSA", "SSHFP", "HINFO", "DS", "DS", "DNSKEY", "RRSIG", "NSEC", "NSEC3", "NSEC3PARAM",
-    "LOC", "URI", "RP", "TYPE65280", "TYPE65535", "TYPE0", "TYPE41", "TYPE250", "TYPE249", "TYPE253", "TYPE254",
-    "IXFR", "AXFR", "NULL", "TYPE11", "CDS", "ZONEMD", "TYPE300",
+    "A",
+    "A",
+    "A",
+    "A",
+    "A",
+    "A",
+    "A",
+    "A",
+    "A",
+    "A",
+    "AAAA",
+    "AAAA",
+    "AAAA",
+    "AAAA",
+    "AAAA",
+    "MX",
+    "TXT",
+    "TXT",
+    "SRV",
+    "SRV",
+    "PTR",
+    "PTR",
+    "NS",
+    "NS",
+    "SOA",
+    "SOA",
+    "CNAME",
+    "CNAME",
+    "DNAME",
+    "ANY",
+    "ANY",
+    "HTTPS",
+    "HTTPS",
+    "SVCB",
+    "CAA",
+    "NAPTR",
+    "TLSA",
+    "SSHFP",
+    "HINFO",
+    "DS",
+    "DS",
+    "DNSKEY",
+    "RRSIG",
+    "NSEC",
+    "NSEC3",
+    "NSEC3PARAM",
+    "LOC",
+    "URI",
+    "RP",
+    "TYPE65280",
+    "TYPE65535",
+    "TYPE0",
+    "TYPE41",
+    "TYPE250",
+    "TYPE249",
+    "TYPE253",
+    "TYPE254",
+    "IXFR",
+    "AXFR",
+    "NULL",
+    "TYPE11",
+    "CDS",
+    "ZONEMD",
+    "TYPE300",
+    "TYPE3",
+    "TYPE18",
+    "TYPE35",
+    "TYPE37",
+    "TYPE38",
+    "TYPE42",
+    "TYPE53",
+    "TYPE60",
+    "TYPE61",
+    "TYPE62",
+    "TYPE99",
+    "TYPE104",
+    "TYPE108",
+    "TYPE128",
+    "TYPE32768",
+    "TYPE32769",
 ];
 /// UDP payload sizes.
 const SIZES: [u16; 8] = [4096, 1232, 1232, 512, 0, 100, 700, 65535];
 /// Names of the ways to damage a message.
-const DAMAGES: [&str; 9] = ["trail", "qd0", "qd2", "qr", "rcode", "z", "tc", "ra", "cut"];
+const DAMAGES: [&str; 13] = ["trail", "qd0", "qd2", "qr", "rcode", "z", "tc", "ra", "cut", "an1", "ns1", "ar9", "aa"];
 /// Length of a header in bytes.
 const HEADER: usize = 12;
 /// Maximum number of draws for a question that is not on its way yet.
@@ -35,6 +112,14 @@ pub(crate) struct Query {
     /// Name in lower case.
     pub(crate) name: String,
     pub(crate) qtype: Type,
+}
+
+impl Query {
+    /// Returns what a response repeats.
+    pub(crate) fn asked(&self) -> Asked<'_> {
+        let flags = self.packet.get(2..4).map_or(0, |bytes| u16::from_be_bytes([bytes[0], bytes[1]]));
+        Asked { name: self.text.split(' ').next().unwrap_or_default(), flags: Flags(flags) }
+    }
 }
 
 /// Returns random questions. None is asked again while it can still be on its way, because then a cache may answer
@@ -148,8 +233,24 @@ fn edns(random: &mut Random, question: &mut Question, words: &mut Vec<String>) {
     words.push(format!("buf{udp_size}"));
     words.extend(dnssec_ok.then(|| "do".to_owned()));
     words.extend((version > 0).then(|| "v1".to_owned()));
-    if random.percent(12) {
-        let (code, length) = random.pick(&[(3, 0), (10, 8), (10, 24), (12, 9), (65001, 2), (11, 0), (9, 0), (8, 0)]);
+    for _ in 0..random.pick(&[0, 0, 0, 0, 0, 0, 0, 1, 2]) {
+        let (code, length) = random.pick(&[
+            (3, 0),
+            (10, 8),
+            (10, 24),
+            (12, 9),
+            (65001, 2),
+            (11, 0),
+            (9, 0),
+            (8, 0),
+            (5, 3),
+            (6, 1),
+            (13, 4),
+            (14, 4),
+            (15, 6),
+            (18, 7),
+            (20292, 4),
+        ]);
         // A client subnet is 192.0.2.0/24 (RFC 7871 §6).
         let data = if code == 8 { vec![0, 1, 24, 0, 192, 0, 2] } else { (0..length).collect() };
         question.options.push((OptionCode(code), data));
@@ -181,6 +282,10 @@ fn damage(random: &mut Random, question: &Question, packet: &mut Vec<u8>, words:
         "z" => packet[3] |= 0x40,
         "tc" => packet[2] |= 2,
         "ra" => packet[3] |= 0x80,
+        "aa" => packet[2] |= 4,
+        "an1" => packet[7] += 1,
+        "ns1" => packet[9] += 1,
+        "ar9" => packet[11] = 9,
         _ => packet.truncate(HEADER + random.below(packet.len() - HEADER)),
     }
 }

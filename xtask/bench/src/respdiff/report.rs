@@ -6,11 +6,20 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use super::rules::{Rules, Words};
-use super::seed::Outcome;
 use xtask::Failed;
 
 /// Number of unexplained differences that are printed. The file has all.
 const SHOWN: usize = 20;
+
+/// How a seed ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    Complete,
+    /// Both servers refuse the Corefile.
+    Refused,
+    /// The time limit was hit, or a server ended: some questions were not asked.
+    Incomplete,
+}
 
 /// A question with differences.
 pub(crate) struct Case<'c> {
@@ -25,6 +34,10 @@ pub(crate) struct Report {
     rules: Rules,
     folder: PathBuf,
     file: File,
+    /// File with the counts of each seed, from which those of several runs can be added.
+    counts: File,
+    /// Counts of the rows up to the last seed.
+    before: Vec<usize>,
     started: Instant,
     questions: usize,
     same: usize,
@@ -40,12 +53,15 @@ pub(crate) struct Report {
 impl Report {
     /// Creates the file of unexplained differences in a folder.
     pub(crate) fn new(rules: Rules, folder: &Path) -> Result<Report, Failed> {
-        let path = folder.join("unexplained.txt");
-        let file = std::fs::create_dir_all(folder).and_then(|()| File::create(&path));
+        std::fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+        let create =
+            |name| File::create(folder.join(name)).map_err(|error| format!("{}/{name}: {error}", folder.display()));
         Ok(Report {
+            before: vec![0; rules.rows.len()],
             rules,
             folder: folder.to_owned(),
-            file: file.map_err(|error| format!("{}: {error}", path.display()))?,
+            file: create("unexplained.txt")?,
+            counts: create("counts.txt")?,
             started: Instant::now(),
             questions: 0,
             same: 0,
@@ -104,8 +120,23 @@ impl Report {
             Outcome::Incomplete => self.incomplete.push(seed),
         }
         let (questions, unexplained) = (self.questions, self.unexplained);
+        self.write_counts(seed, outcome);
         let seconds = self.started.elapsed().as_secs();
         println!("{seconds} s, seed {seed} {outcome:?}: {questions} questions, {unexplained} unexplained");
+    }
+
+    /// Writes the totals after a seed, and the number of its questions for each row.
+    fn write_counts(&mut self, seed: u64, outcome: Outcome) {
+        let Report { questions, same, explained, unexplained, silent: [silent, both], .. } = self;
+        let totals = format!("{questions}\t{same}\t{explained}\t{unexplained}\t{silent}\t{both}");
+        let _ = writeln!(self.counts, "{seed}\t{outcome:?}\t{totals}");
+        for (at, (row, count)) in self.rules.counts().into_iter().enumerate() {
+            let new = count - self.before[at];
+            if new > 0 {
+                let _ = writeln!(self.counts, "{seed}\trow\t{new}\t{}: {}", row.section, row.start);
+            }
+            self.before[at] = count;
+        }
     }
 
     /// Prints the totals. Fails if a difference is not explained, or a seed was not completed.

@@ -64,7 +64,12 @@ impl Rules {
     fn read_line(&mut self, line: &str) -> Option<()> {
         if let Some(row) = line.strip_prefix("= ") {
             let (section, start) = row.split_once(" | ")?;
-            self.rows.push(Row { section: section.to_owned(), start: start.to_owned(), test: String::new(), seldom: None });
+            self.rows.push(Row {
+                section: section.to_owned(),
+                start: start.to_owned(),
+                test: String::new(),
+                seldom: None,
+            });
             return Some(());
         }
         let row = self.rows.len().checked_sub(1)?;
@@ -84,9 +89,8 @@ impl Rules {
     pub(crate) fn unexplained(&mut self, words: &Words, question: &str, differences: Vec<String>) -> Vec<String> {
         let applicable: Vec<usize> = (0..self.rules.len()).filter(|&at| self.rules[at].applies(words)).collect();
         let all = format!("{question}: {}", differences.join("; ")).to_lowercase();
-        let together = |&&at: &&usize| {
-            self.rules[at].pattern.strip_prefix(TOGETHER).is_some_and(|pattern| matches(pattern, &all))
-        };
+        let together =
+            |&&at: &&usize| self.rules[at].pattern.strip_prefix(TOGETHER).is_some_and(|pattern| matches(pattern, &all));
         if let Some(&at) = applicable.iter().find(together) {
             self.rules[at].count += 1;
             return Vec::new();

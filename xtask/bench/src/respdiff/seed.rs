@@ -13,7 +13,7 @@ use super::compare;
 use super::grammar::{self, Block, Scene};
 use super::questions::{self, Query};
 use super::random::Random;
-use super::report::{Case, Report};
+use super::report::{Case, Outcome, Report};
 use super::rules::Words;
 use super::servers::Server;
 use super::upstream::Upstreams;
@@ -38,16 +38,6 @@ pub(crate) struct Bench {
     pub(crate) limit: Duration,
     /// True if the files of all seeds are kept.
     pub(crate) keep: bool,
-}
-
-/// How a seed ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Outcome {
-    Complete,
-    /// Both servers refuse the Corefile.
-    Refused,
-    /// The time limit was hit, or a server ended: some questions were not asked.
-    Incomplete,
 }
 
 /// Returns the runtime of the questions.
@@ -107,8 +97,12 @@ impl Run<'_> {
         match servers.each_mut().map(Server::wait) {
             [Ok(()), Ok(())] => {}
             [Err(_), Err(_)] => return Ok(Outcome::Refused),
-            [Err(error), Ok(())] => return Ok(self.failed("(start)", &format!("CoreDNS does not start: {error}"), report)),
-            [Ok(()), Err(error)] => return Ok(self.failed("(start)", &format!("Portolan does not start: {error}"), report)),
+            [Err(error), Ok(())] => {
+                return Ok(self.failed("(start)", &format!("CoreDNS does not start: {error}"), report));
+            }
+            [Ok(()), Err(error)] => {
+                return Ok(self.failed("(start)", &format!("Portolan does not start: {error}"), report));
+            }
         }
         self.rounds(&mut servers, report)
     }
@@ -123,14 +117,16 @@ impl Run<'_> {
     fn rounds(&mut self, servers: &mut [Server; 2], report: &mut Report) -> Result<Outcome, Failed> {
         let mut random = Random::new(self.seed.wrapping_mul(7));
         let rounds = if self.cluster.as_ref().is_some_and(Cluster::churns) { ROUNDS } else { 1 };
+        if let Some(error) = self.scene.markers.iter().find_map(|name| missing(servers, name)) {
+            return Ok(self.failed("(marker)", &error, report));
+        }
         for round in 0..rounds {
             if let Some(cluster) = &mut self.cluster {
                 if round > 0 {
                     cluster.change();
                 }
                 let markers = cluster.markers();
-                let mut seen = servers.iter().flat_map(|server| markers.iter().map(|name| server.wait_for(name)));
-                if let Some(Err(error)) = seen.find(Result::is_err) {
+                if let Some(error) = markers.iter().find_map(|name| missing(servers, name)) {
                     return Ok(self.failed("(marker)", &error, report));
                 }
             }
@@ -164,7 +160,7 @@ impl Run<'_> {
                 let tolerance = if has_cache { TOLERANCE.saturating_add(apart) } else { 0 };
                 let shape = |response| compare::shape(response, query.qtype);
                 let shapes = format!("{{{} -> {}}}", shape(&coredns), shape(&portolan));
-                (compare::differences(&coredns, &portolan, tolerance), shapes)
+                (compare::differences(&coredns, &portolan, &query.asked(), tolerance), shapes)
             }
         };
         let bytes = [pair.bytes[0].as_deref(), pair.bytes[1].as_deref()];
@@ -179,16 +175,27 @@ impl Run<'_> {
         }
     }
 
-    /// Returns the words of the server blocks with the longest zone that has a name. Views share a zone.
+    /// Returns the words of the server blocks with the longest zone that has a name, and `nested` if two or more zones
+    /// other than the root have it. Views share a zone.
     fn words(&self, name: &str) -> BTreeSet<String> {
-        let has = |zone: &String| zone == "." || name == zone || name.ends_with(&format!(".{zone}"));
+        let has = |zone: &&String| *zone == "." || name == *zone || name.ends_with(&format!(".{zone}"));
         let depth = |block: &Block| {
-            block.zones.iter().filter(|zone| has(zone)).map(|zone| zone.trim_matches('.').len() + 1).max().unwrap_or(0)
+            block.zones.iter().filter(has).map(|zone| zone.trim_matches('.').len() + 1).max().unwrap_or(0)
         };
         let longest = self.scene.blocks.iter().map(depth).max().unwrap_or(0);
         let blocks = self.scene.blocks.iter().filter(|block| longest > 0 && depth(block) == longest);
-        blocks.flat_map(|block| block.words.clone()).collect()
+        let mut words: BTreeSet<String> = blocks.flat_map(|block| block.words.clone()).collect();
+        let zones = self.scene.blocks.iter().flat_map(|block| block.zones.iter().chain(&block.inner));
+        if zones.filter(|zone| *zone != ".").filter(has).collect::<BTreeSet<_>>().len() > 1 {
+            words.insert("nested".to_owned());
+        }
+        words
     }
+}
+
+/// Waits until both servers have an address of a name. Returns what is missing after a time.
+fn missing(servers: &[Server; 2], name: &str) -> Option<Failed> {
+    servers.iter().find_map(|server| server.wait_for(name).err())
 }
 
 fn write_all(folder: &Path, scene: &Scene) -> Result<(), Failed> {

@@ -31,16 +31,19 @@ enum Way {
     Denying,
     /// Truncates all answers over UDP.
     Truncating,
+    /// Has every zone, and transfers it.
+    Primary,
 }
 
 /// Environment variables of the ports, and the ways of the upstreams.
-const WAYS: [(&str, Way); 6] = [
+const WAYS: [(&str, Way); 7] = [
     ("UP", Way::Good),
     ("UP2", Way::Good),
     ("UPFAIL", Way::Failing),
     ("UPREFUSE", Way::Refusing),
     ("UPNX", Way::Denying),
     ("UPTC", Way::Truncating),
+    ("UPXFR", Way::Primary),
 ];
 
 /// Running upstreams, until the end of the program.
@@ -59,7 +62,10 @@ impl Upstreams {
         for (variable, way) in WAYS {
             let port = free_port()?;
             let sockets = runtime.block_on(async {
-                std::io::Result::Ok((UdpSocket::bind(("127.0.0.1", port)).await?, TcpListener::bind(("127.0.0.1", port)).await?))
+                std::io::Result::Ok((
+                    UdpSocket::bind(("127.0.0.1", port)).await?,
+                    TcpListener::bind(("127.0.0.1", port)).await?,
+                ))
             });
             let (udp, tcp) = sockets.map_err(|error| format!("upstream on port {port}: {error}"))?;
             runtime.spawn(over_udp(udp, way));
@@ -131,6 +137,7 @@ fn respond(packet: &[u8], way: Way, is_stream: bool) -> Option<Vec<u8>> {
     let query = Parsed::read(packet).ok()?;
     let (name, qtype, _) = query.question.as_ref()?;
     let reply = match way {
+        Way::Primary => transferred(&name.to_string(), *qtype),
         Way::Failing => Reply { rcode: Rcode::SERVFAIL, ..Reply::default() },
         Way::Refusing => Reply { rcode: Rcode::REFUSED, ..Reply::default() },
         Way::Denying => Reply::denied(Rcode::NXDOMAIN, &soa(&parent(&name.to_string()), 300)),
@@ -158,6 +165,47 @@ fn written(query: &Parsed, reply: &Reply, cut: bool) -> Vec<u8> {
     let mut bytes = message.finish(opt, std::iter::empty()).to_vec();
     bytes[2..4].copy_from_slice(&flags.0.to_be_bytes());
     bytes
+}
+
+/// Returns the records of the zone that the primary has for any name.
+pub(crate) fn zone_lines(apex: &str) -> Vec<String> {
+    let records = [
+        "@ 300 IN SOA ns.@ host.@ 7 3600 600 86400 60",
+        "@ 300 IN NS ns.@",
+        "@ 300 IN NS ns.example.org.",
+        "@ 60 IN MX 10 mail.@",
+        "ns.@ 300 IN A 192.0.2.53",
+        "marker.@ 300 IN A 192.0.2.54",
+        "mail.@ 30 IN A 192.0.2.55",
+        "mail.@ 30 IN AAAA 2001:db8::55",
+        "www.@ 60 IN CNAME mail.@",
+        "out.@ 60 IN CNAME www.example.org.",
+        "gone.@ 60 IN CNAME nope.@",
+        "far.@ 60 IN CNAME www.z1.test.",
+        "txt.@ 60 IN TXT \"a text\"",
+        "_http._tcp.@ 60 IN SRV 1 2 80 mail.@",
+        "*.w.@ 60 IN A 192.0.2.56",
+        "x.y.w.@ 60 IN A 192.0.2.57",
+        "*.v.@ 60 IN CNAME mail.@",
+        "dn.@ 60 IN DNAME mail.@",
+        "sub.@ 60 IN NS ns.sub.@",
+        "ns.sub.@ 60 IN A 192.0.2.58",
+        "other.@ 60 IN NS ns1.example.net.",
+    ];
+    records.iter().map(|record| record.replace('@', apex)).collect()
+}
+
+/// Answers a secondary.
+fn transferred(apex: &str, qtype: Type) -> Reply {
+    let lines = zone_lines(apex);
+    let mut reply = Reply { flags: Flags::default().with_authoritative(true), ..Reply::default() };
+    let whole = matches!(qtype, Type::AXFR | Type::IXFR);
+    match qtype {
+        Type::SOA => reply.add(Section::Answer, &lines[0]),
+        _ if whole => lines.iter().chain(lines.first()).for_each(|line| reply.add(Section::Answer, line)),
+        _ => reply.rcode = Rcode::REFUSED,
+    }
+    reply
 }
 
 fn soa(zone: &str, ttl: u32) -> String {

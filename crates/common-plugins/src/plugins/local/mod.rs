@@ -94,14 +94,14 @@ fn answer_in(zone: &[u8], query: &Query, response: &mut Response) {
         Type::NS if name == zone => {
             response.message.push_name(Section::Answer, Owner::Question, (Type::NS, TTL), localhost());
         }
-        Type::SOA if name == zone => push_soa(Section::Answer, zone, response),
+        Type::SOA if name == zone => push_soa(Section::Answer, zone.len(), query, response),
         Type::PTR if name == LOOPBACK => {
             response.message.push_name(Section::Answer, Owner::Question, (Type::PTR, TTL), localhost());
         }
         _ => {
             let exists = zone == LOCALHOST || name == zone || name == LOOPBACK;
             response.set_rcode(if exists { Rcode::NOERROR } else { Rcode::NXDOMAIN });
-            push_soa(Section::Authority, zone, response);
+            push_soa(Section::Authority, zone.len(), query, response);
         }
     }
 }
@@ -112,13 +112,16 @@ fn answer_localhost(query: &Query, response: &mut Response) {
         Type::A => response.message.push_a(Section::Answer, Owner::Question, TTL, Ipv4Addr::LOCALHOST),
         Type::AAAA => response.message.push_aaaa(Section::Answer, Owner::Question, TTL, Ipv6Addr::LOCALHOST),
         _ => {
-            push_soa(Section::Authority, query.key().as_bytes(), response);
+            push_soa(Section::Authority, query.name().len(), query, response);
             None
         }
     };
 }
 
-fn push_soa(section: Section, zone: &[u8], response: &mut Response) {
+/// Adds the SOA record of the zone in the last `zone_len` bytes of the name, in the letters of the question.
+fn push_soa(section: Section, zone_len: usize, query: &Query, response: &mut Response) {
+    let name = query.name().as_bytes();
+    let zone = &name[name.len().saturating_sub(zone_len)..];
     let (Ok(zone), Ok(localhost)) = (NameRef::from_bytes(zone), NameRef::from_bytes(LOCALHOST)) else { return };
     response.message.push(section, Owner::Name(zone), (Type::SOA, Class::IN, TTL), |rdata| {
         rdata.name(localhost);

@@ -11,8 +11,17 @@ pub(super) const UPSTREAM_LABELS: &[&str] = &[
 ];
 /// Environment variables with the ports of upstreams, in the order in which they are tried.
 const UPSTREAMS: &[&[&str]] = &[
-    &["UP"], &["UP"], &["UP"], &["UP", "UP2"], &["UPFAIL"], &["UPREFUSE"], &["UPNX"], &["UPTC"], &["UPTC"],
-    &["UP", "UPFAIL"], &["UPFAIL", "UP"],
+    &["UP"],
+    &["UP"],
+    &["UP"],
+    &["UP", "UP2"],
+    &["UPFAIL"],
+    &["UPREFUSE"],
+    &["UPNX"],
+    &["UPTC"],
+    &["UPTC"],
+    &["UP", "UPFAIL"],
+    &["UPFAIL", "UP"],
 ];
 
 impl Grammar {
@@ -117,6 +126,28 @@ impl Grammar {
         let own = format!(" {zone}");
         let zones = self.random.pick(&["", &own, " test"]).to_owned();
         with_options(format!("auto{zones}"), &options)
+    }
+
+    /// Returns *secondary*, whose zone the [primary](crate::respdiff::upstream::zone_lines) has.
+    pub(super) fn secondary(&mut self, zone: &str) -> Lines {
+        let zone = if zone == "." { "sec.invalid".to_owned() } else { zone.to_owned() };
+        self.zones.push(zone.clone());
+        self.markers.push(absolute(&below("marker", &zone)));
+        let zone_lines = crate::respdiff::upstream::zone_lines(&absolute(&zone));
+        let owners: BTreeSet<&str> = zone_lines.iter().filter_map(|line| line.split(' ').next()).collect();
+        for owner in owners {
+            let owner = owner.replace('*', "star");
+            self.add_names([format!("nope.{owner}"), owner]);
+        }
+        let options = ["transfer from 127.0.0.1:{$UPXFR}".to_owned(), "fallthrough".to_owned()];
+        let count = self.random.pick(&[1, 1, 2]);
+        with_options(format!("secondary {zone}"), &options[..count])
+    }
+
+    /// Returns *erratic*, which is not erratic: what it does must not depend on the number of queries.
+    pub(super) fn erratic(&mut self, zone: &str) -> Lines {
+        self.add_names([absolute(&below("er", zone)), absolute(&below("er.er", zone))]);
+        with_options("erratic".to_owned(), &["drop 0".to_owned(), "truncate 0".to_owned(), "delay 0".to_owned()])
     }
 
     pub(super) fn forward(&mut self, zone: &str) -> Lines {

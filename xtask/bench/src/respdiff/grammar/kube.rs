@@ -52,11 +52,23 @@ impl Grammar {
     /// Adds the names of a cluster that do not depend on its objects.
     fn names_of_zones(&mut self) {
         self.add_names([
-            "cluster.local.", "svc.cluster.local.", "pod.cluster.local.", "edge.svc.cluster.local.",
-            "edge.pod.cluster.local.", "gone.svc.cluster.local.", "dns-version.cluster.local.",
-            "ns.dns.cluster.local.", "dns.cluster.local.", "10.in-addr.arpa.", "96.10.in-addr.arpa.", "in-addr.arpa.",
-            "ip6.arpa.", "s0.edge.svc.alt.local.", "www.example.org.edge.svc.cluster.local.",
-            "www.example.org.svc.cluster.local.", "www.example.org.cluster.local.",
+            "cluster.local.",
+            "svc.cluster.local.",
+            "pod.cluster.local.",
+            "edge.svc.cluster.local.",
+            "edge.pod.cluster.local.",
+            "gone.svc.cluster.local.",
+            "dns-version.cluster.local.",
+            "ns.dns.cluster.local.",
+            "dns.cluster.local.",
+            "10.in-addr.arpa.",
+            "96.10.in-addr.arpa.",
+            "in-addr.arpa.",
+            "ip6.arpa.",
+            "s0.edge.svc.alt.local.",
+            "www.example.org.edge.svc.cluster.local.",
+            "www.example.org.svc.cluster.local.",
+            "www.example.org.cluster.local.",
         ]);
     }
 }

@@ -26,6 +26,8 @@ pub(crate) struct Scene {
     pub(crate) blocks: Vec<Block>,
     /// Options of *kubernetes*, if the Corefile has it.
     pub(crate) kubernetes: Option<Kubernetes>,
+    /// Names that have an address as soon as zones are transferred.
+    pub(crate) markers: Vec<String>,
 }
 
 /// Server block: its zones, and the words of its directives.
@@ -33,6 +35,8 @@ pub(crate) struct Scene {
 pub(crate) struct Block {
     /// Absolute names in lower case.
     pub(crate) zones: Vec<String>,
+    /// Zones of the directives that have zones of their own, absolute and in lower case.
+    pub(crate) inner: BTreeSet<String>,
     /// First words of the directives, and their options as `kubernetes/pods` and `kubernetes/pods-verified`.
     pub(crate) words: BTreeSet<String>,
 }
@@ -48,17 +52,50 @@ pub(crate) struct Kubernetes {
 
 /// Zones of server blocks, other than the root.
 const ZONES: [&str; 10] = [
-    "test", "z1.test", "sub.z1.test", "example.org", "org", "z2.test", "192.0.2.0/24", "2001:db8::/32",
-    "cluster.local", "au.test",
+    "test",
+    "z1.test",
+    "sub.z1.test",
+    "example.org",
+    "org",
+    "z2.test",
+    "192.0.2.0/24",
+    "2001:db8::/32",
+    "cluster.local",
+    "au.test",
 ];
 /// What answers in a server block.
 const BACKENDS: &[&[&str]] = &[
-    &["forward"], &["file"], &["file", "forward"], &["template", "forward"], &["hosts", "forward"], &["hosts", "file"],
-    &["template"], &["auto"], &["auto", "forward"], &["kubernetes", "forward"], &["kubernetes"],
-    &["kubernetes", "forward"], &["kubernetes", "hosts", "forward"], &["hosts", "template", "forward"],
-    &["file", "template", "forward"], &["whoami"], &["rewrite", "forward"], &["rewrite", "file", "forward"],
-    &["rewrite", "template"], &["forward", "cache"], &["cache", "forward"], &["chaos", "forward"], &["file", "file2"],
-    &["kubernetes", "file", "forward"], &["rewrite", "kubernetes", "forward"],
+    &["forward"],
+    &["file"],
+    &["file", "forward"],
+    &["template", "forward"],
+    &["hosts", "forward"],
+    &["hosts", "file"],
+    &["template"],
+    &["auto"],
+    &["auto", "forward"],
+    &["kubernetes", "forward"],
+    &["kubernetes"],
+    &["kubernetes", "forward"],
+    &["kubernetes", "hosts", "forward"],
+    &["hosts", "template", "forward"],
+    &["file", "template", "forward"],
+    &["whoami"],
+    &["rewrite", "forward"],
+    &["rewrite", "file", "forward"],
+    &["rewrite", "template"],
+    &["forward", "cache"],
+    &["cache", "forward"],
+    &["chaos", "forward"],
+    &["file", "file2"],
+    &["kubernetes", "file", "forward"],
+    &["rewrite", "kubernetes", "forward"],
+    &["erratic"],
+    &["file", "erratic"],
+    &["secondary"],
+    &["secondary", "forward"],
+    &["dynupdate"],
+    &["dynupdate", "forward"],
 ];
 
 /// Returns the scene of a seed.
@@ -72,6 +109,8 @@ pub(crate) fn scene(seed: u64) -> Scene {
         zones: Vec::new(),
         cluster_zone: ".",
         bind: false,
+        is_divided: false,
+        markers: Vec::new(),
     };
     grammar.bind = grammar.random.percent(60);
     let (corefile, blocks) = grammar.corefile();
@@ -81,6 +120,7 @@ pub(crate) fn scene(seed: u64) -> Scene {
         names: grammar.names.into_iter().collect(),
         blocks,
         kubernetes: grammar.kubernetes,
+        markers: grammar.markers,
     }
 }
 
@@ -98,6 +138,10 @@ struct Grammar {
     zones: Vec<String>,
     /// True if the server blocks have *bind*.
     bind: bool,
+    /// True if another server block has the zone of the current one, with *view*.
+    is_divided: bool,
+    /// Names that have an address as soon as zones are transferred.
+    markers: Vec<String>,
 }
 
 /// Lines of directives, without indentation.
@@ -122,7 +166,8 @@ impl Grammar {
         }
         let mut blocks = Vec::new();
         for (number, zone) in zones.iter().enumerate() {
-            if with_view == Some(number) {
+            self.is_divided = with_view == Some(number);
+            if self.is_divided {
                 self.server_block(zone, (true, has_snippet), &mut text, &mut blocks);
             }
             self.server_block(zone, (false, has_snippet), &mut text, &mut blocks);
@@ -156,7 +201,8 @@ impl Grammar {
             lines.push("import common".to_owned());
         }
         self.add_names([absolute(&below("www", base)), absolute(base), absolute(&below("a.b", base))]);
-        blocks.push(Block { zones, words: words(&lines) });
+        let inner = self.inner_zones(&lines);
+        blocks.push(Block { zones, inner, words: words(&lines) });
         text.push_str(&format!("{keys} {{\n{}\n}}\n", indented(&lines)));
     }
 
@@ -170,7 +216,9 @@ impl Grammar {
         let mut backends = self.random.pick(BACKENDS);
         // One in two of the places for *kubernetes* has it, because there is only one in a Corefile.
         let wanted = may_have_kubernetes && self.random.percent(50);
-        while backends.contains(&"kubernetes") != wanted {
+        // Which block has the names of a zone to transfer must be certain, because they are waited for.
+        let no_transfer = self.is_divided || !self.markers.is_empty();
+        while backends.contains(&"kubernetes") != wanted || no_transfer && backends.contains(&"secondary") {
             backends = self.random.pick(BACKENDS);
         }
         self.has_kubernetes = backends.contains(&"kubernetes");
@@ -179,9 +227,24 @@ impl Grammar {
             let more = self.backend(backend, zone);
             lines.extend(more);
         }
-        let filters = [("rewrite", 20), ("cache", 22), ("acl", 12), ("header", 10), ("dns64", 10), ("template", 12)];
+        let filters = [
+            ("rewrite", 20),
+            ("cache", 22),
+            ("acl", 12),
+            ("header", 10),
+            ("dns64", 10),
+            ("template", 12),
+            ("siit", 5),
+            ("tsig", 5),
+            ("autopath", 4),
+        ];
+        let has_markers = self.has_kubernetes || backends.contains(&"secondary");
         for (name, percent) in filters {
-            let is_new = !backends.contains(&name) && !(self.has_kubernetes && matches!(name, "acl" | "template"));
+            let hides =
+                matches!(name, "acl" | "template" | "tsig" | "autopath") || name == "rewrite" && !self.has_kubernetes;
+            let is_second =
+                name == "tsig" && backends.contains(&"dynupdate") || name == "siit" && has_line(&lines, "dns64");
+            let is_new = !backends.contains(&name) && !(has_markers && hides) && !is_second;
             if self.random.percent(percent) && is_new {
                 let more = self.backend(name, zone);
                 lines.extend(more);
@@ -206,6 +269,12 @@ impl Grammar {
             "cache" => self.cache(zone),
             "acl" => self.acl(zone),
             "header" => self.header(),
+            "siit" => self.siit(),
+            "tsig" => self.tsig(zone),
+            "autopath" => self.autopath(zone),
+            "dynupdate" => self.dynupdate(zone),
+            "secondary" => self.secondary(zone),
+            "erratic" => self.erratic(zone),
             "dns64" => self.dns64(),
             "chaos" => self.chaos(),
             _ => {
@@ -213,6 +282,26 @@ impl Grammar {
                 vec!["whoami".to_owned()]
             }
         }
+    }
+
+    /// Returns the zones that the lines of a server block serve.
+    fn inner_zones(&self, lines: &Lines) -> BTreeSet<String> {
+        let mut zones = BTreeSet::new();
+        for line in lines {
+            let words: Vec<&str> = line.split(' ').filter(|word| *word != "{").collect();
+            let named = match words[0] {
+                "file" => &words[2..],
+                "secondary" | "dynupdate" | "kubernetes" | "k8s_external" => &words[1..],
+                _ => &[],
+            };
+            let reversed = |zone: &&str| if *zone == "10.0.0.0/8" { "10.in-addr.arpa" } else { zone }.to_owned();
+            zones.extend(named.iter().map(reversed).map(|zone| absolute(&zone)));
+            let folder = line.strip_prefix("    directory ").and_then(|rest| rest.split(' ').next());
+            let prefix = folder.map(|folder| format!("{folder}/db."));
+            let files = self.files.keys().filter_map(|path| path.strip_prefix(prefix.as_deref()?));
+            zones.extend(files.map(absolute));
+        }
+        zones
     }
 
     /// Writes a data file, and returns its path relative to the Corefile.
@@ -225,6 +314,11 @@ impl Grammar {
     fn add_names<N: Into<String>>(&mut self, names: impl IntoIterator<Item = N>) {
         self.names.extend(names.into_iter().map(Into::into));
     }
+}
+
+/// Returns true if there is a line of a directive.
+fn has_line(lines: &Lines, directive: &str) -> bool {
+    lines.iter().any(|line| line.split(' ').next() == Some(directive))
 }
 
 /// Returns a name with a dot at its end.
@@ -257,7 +351,10 @@ fn words(lines: &Lines) -> BTreeSet<String> {
     let mut directive = "";
     for line in lines {
         if line.starts_with("    ") {
-            if matches!(directive, "kubernetes" | "cache" | "hosts" | "file" | "auto" | "forward" | "rewrite" | "header" | "acl") {
+            if matches!(
+                directive,
+                "kubernetes" | "cache" | "hosts" | "file" | "auto" | "forward" | "rewrite" | "header" | "acl"
+            ) {
                 let option: Vec<&str> = line.trim().split(' ').take(3).collect();
                 words.extend([format!("{directive}/{}", option[0]), format!("{directive}/{}", option.join("-"))]);
             }
@@ -292,9 +389,51 @@ mod tests {
         let words: BTreeSet<String> =
             (1..200).flat_map(|seed| scene(seed).blocks).flat_map(|block| block.words).collect();
         for plugin in [
-            "acl", "any", "auto", "autopath", "bufsize", "cache", "chaos", "dns64", "errors", "file", "forward",
-            "header", "hosts", "import", "k8s_external", "kubernetes", "loadbalance", "local", "log", "metadata",
-            "minimal", "multisocket", "nsid", "rewrite", "template", "transfer", "view", "whoami",
+            "acl",
+            "any",
+            "auto",
+            "autopath",
+            "bind",
+            "bufsize",
+            "cache",
+            "cancel",
+            "chaos",
+            "debug",
+            "dns64",
+            "dynupdate",
+            "erratic",
+            "errors",
+            "file",
+            "forward",
+            "header",
+            "health",
+            "hosts",
+            "import",
+            "k8s_external",
+            "kubernetes",
+            "loadbalance",
+            "local",
+            "log",
+            "loop",
+            "metadata",
+            "minimal",
+            "multisocket",
+            "nsid",
+            "pprof",
+            "prometheus",
+            "ready",
+            "reload",
+            "rewrite",
+            "root",
+            "secondary",
+            "shed",
+            "siit",
+            "template",
+            "timeouts",
+            "transfer",
+            "tsig",
+            "view",
+            "whoami",
         ] {
             assert!(words.contains(plugin), "no Corefile has *{plugin}*");
         }

@@ -87,8 +87,11 @@ impl Grammar {
 
     fn ttl_rule(&mut self, target: &str) -> String {
         let names = [
-            format!("exact www.{target}"), format!("suffix {target}"), "prefix www".to_owned(),
-            "substring a".to_owned(), format!("regex (.*)\\.{}", escaped(target)),
+            format!("exact www.{target}"),
+            format!("suffix {target}"),
+            "prefix www".to_owned(),
+            "substring a".to_owned(),
+            format!("regex (.*)\\.{}", escaped(target)),
         ];
         let name = &names[self.random.below(names.len())];
         format!("ttl {name} {}", self.random.pick(&["5", "30-60", "-50", "100-", "0", "7"]))
@@ -96,8 +99,11 @@ impl Grammar {
 
     fn rcode_rule(&mut self, target: &str) -> String {
         let names = [
-            format!("exact nx1.{target}."), format!("suffix {target}."), "prefix nx".to_owned(),
-            "substring x1".to_owned(), "regex ^n.*".to_owned(),
+            format!("exact nx1.{target}."),
+            format!("suffix {target}."),
+            "prefix nx".to_owned(),
+            "substring x1".to_owned(),
+            "regex ^n.*".to_owned(),
         ];
         let name = &names[self.random.below(names.len())];
         let codes = ["NXDOMAIN NOERROR", "SERVFAIL NXDOMAIN", "REFUSED NOERROR", "NOERROR NXDOMAIN"];

@@ -13,19 +13,32 @@ const PATTERNS: &[(&str, &str)] = &[
     (".*", "any1"),
 ];
 /// Types of templates; often A.
-const TYPES: &[&str] = &[
-    "A", "A", "AAAA", "ANY", "TXT", "MX", "PTR", "SRV", "CNAME", "NS", "HTTPS", "CAA", "SOA",
-];
+const TYPES: &[&str] = &["A", "A", "AAAA", "ANY", "TXT", "MX", "PTR", "SRV", "CNAME", "NS", "HTTPS", "CAA", "SOA"];
 /// Conditions of templates.
 const CONDITIONS: &[&str] = &[
-    "name() startsWith 'a'", "type() == 'A'", "client_ip() == '127.0.0.1'", "len(name()) % 2 == 0",
-    "proto() == 'udp'", "bufsize() > 1000", "class() == 'IN'", "opcode() == 0", "do()",
+    "name() startsWith 'a'",
+    "type() == 'A'",
+    "client_ip() == '127.0.0.1'",
+    "len(name()) % 2 == 0",
+    "proto() == 'udp'",
+    "bufsize() > 1000",
+    "class() == 'IN'",
+    "opcode() == 0",
+    "do()",
 ];
 /// Conditions of views.
 const VIEWS: &[&str] = &[
-    "type() == 'AAAA'", "name() matches '^[a-m]'", "incidr(client_ip(), '127.0.0.0/8') && type() in ['A','TXT']",
-    "proto() == 'tcp'", "bufsize() >= 1232", "do()", "name() startsWith 'www'",
-    "class() == 'IN' && len(name()) < 14", "false", "server_port() == '1'", "port() != ''",
+    "type() == 'AAAA'",
+    "name() matches '^[a-m]'",
+    "incidr(client_ip(), '127.0.0.0/8') && type() in ['A','TXT']",
+    "proto() == 'tcp'",
+    "bufsize() >= 1232",
+    "do()",
+    "name() startsWith 'www'",
+    "class() == 'IN' && len(name()) < 14",
+    "false",
+    "server_port() == '1'",
+    "port() != ''",
 ];
 
 impl Grammar {
@@ -41,13 +54,24 @@ impl Grammar {
         self.answers(rtype, has_group, &mut options);
         let choices: [(usize, &[&str]); 5] = [
             (30, &["additional \"ns.{{ .Zone }} 60 IN A 203.0.113.8\""]),
-            (30, &[
-                "authority \"{{ .Zone }} 60 IN SOA ns.{{ .Zone }} h.{{ .Zone }} 1 60 60 60 60\"",
-                "authority \"{{ .Zone }} 60 IN NS ns.{{ .Zone }}\"",
-            ]),
-            (30, &[
-                "rcode NXDOMAIN", "rcode NOERROR", "rcode SERVFAIL", "rcode REFUSED", "rcode YXDOMAIN", "rcode NOTIMP",
-            ]),
+            (
+                30,
+                &[
+                    "authority \"{{ .Zone }} 60 IN SOA ns.{{ .Zone }} h.{{ .Zone }} 1 60 60 60 60\"",
+                    "authority \"{{ .Zone }} 60 IN NS ns.{{ .Zone }}\"",
+                ],
+            ),
+            (
+                30,
+                &[
+                    "rcode NXDOMAIN",
+                    "rcode NOERROR",
+                    "rcode SERVFAIL",
+                    "rcode REFUSED",
+                    "rcode YXDOMAIN",
+                    "rcode NOTIMP",
+                ],
+            ),
             (10, &["ederror 21 \"nope\""]),
             (60, &["fallthrough", "fallthrough", "fallthrough other.test"]),
         ];

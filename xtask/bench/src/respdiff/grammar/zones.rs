@@ -10,8 +10,27 @@ const LABELS: &[&str] = &[
 ];
 /// Types of records other than aliases and delegations; often A.
 const TYPES: &[&str] = &[
-    "A", "A", "A", "AAAA", "MX", "SRV", "TXT", "PTR", "HTTPS", "SVCB", "CAA", "NAPTR", "TLSA", "SSHFP", "HINFO",
-    "TYPE65280", "LOC", "URI", "RP", "AFSDB", "SPF",
+    "A",
+    "A",
+    "A",
+    "AAAA",
+    "MX",
+    "SRV",
+    "TXT",
+    "PTR",
+    "HTTPS",
+    "SVCB",
+    "CAA",
+    "NAPTR",
+    "TLSA",
+    "SSHFP",
+    "HINFO",
+    "TYPE65280",
+    "LOC",
+    "URI",
+    "RP",
+    "AFSDB",
+    "SPF",
 ];
 
 /// What an owner has.
@@ -105,7 +124,8 @@ impl Grammar {
     /// Returns the target of an alias or a record: in the zone, in another one, or missing.
     fn target(&mut self, zone: &ZoneText) -> String {
         let random = &mut self.random;
-        let owner = if random.percent(10) { String::new() } else { zone.owners[random.below(zone.owners.len())].clone() };
+        let owner =
+            if random.percent(10) { String::new() } else { zone.owners[random.below(zone.owners.len())].clone() };
         let plain = owner.replace('*', "s");
         match random.below(100) {
             0..60 => zone.name(&owner),
