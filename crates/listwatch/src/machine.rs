@@ -522,7 +522,10 @@ impl<P: Clone, C: Clone> Machine<P, C> {
                 self.keep_floor();
                 self.state = self.new_list();
             }
-            State::Following(_) if kind == FailureKind::Disconnected => self.doubt(),
+            // A pause follows other failures, and no connection breaks if the storage is restored meanwhile.
+            State::Following(_) if kind == FailureKind::Disconnected || self.policy.resume == Resume::Check => {
+                self.doubt();
+            }
             // The form of the request may be the cause, so try the other one.
             State::Listing if kind.is_response() => self.state = State::Paging { cursor: None },
             State::Paging { cursor: None } if kind.is_response() => self.state = self.new_list(),
