@@ -501,6 +501,9 @@ impl<P: Clone, C: Clone> Machine<P, C> {
     }
 
     fn pause(&mut self, failure: &Failure, now: Instant, jitter: f64) -> Duration {
+        if is_planted(Bug::RetriesAtOnce) {
+            return Duration::ZERO;
+        }
         let is_expired =
             matches!(failure.kind, FailureKind::Expired | FailureKind::Restored) && self.loses_position(failure.kind);
         if is_expired && !core::mem::replace(&mut self.is_relisting, true) {
