@@ -26,6 +26,7 @@ use std::sync::{Arc, OnceLock};
 
 use foldhash::fast::RandomState;
 use host::invariant::{Expected as _, holds};
+use host::planted::{Bug, is_planted};
 
 /// Rows of the sketch. With two, a client is counted too high only if it meets greedy clients in both.
 const ROWS: usize = 2;
@@ -102,6 +103,9 @@ impl ClientShares {
         holds(before < u32::MAX - 1, "each slot in use is counted once");
         let mut share = Share { shares: Arc::clone(self), counted_in: None };
         if before >= self.limit {
+            if is_planted(Bug::KeepsSlot) {
+                self.in_use.fetch_add(1, Ordering::Relaxed);
+            }
             return Err(ShareError::Full);
         }
         if before < self.limit / UNCOUNTED_PART {

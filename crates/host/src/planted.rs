@@ -18,6 +18,8 @@ pub enum Bug {
     IgnoresExpiry,
     /// A position from before a backup was restored is trusted.
     TrustsPosition,
+    /// A request that failed is repeated without a pause.
+    RetriesAtOnce,
     /// Deletions are not in the snapshot.
     UnwrittenDeletion,
     /// A name is denied before the objects that decide about it are known.
@@ -30,25 +32,29 @@ pub enum Bug {
     ReusedKey,
     /// A reply is accepted whatever its question is.
     AnyQuestion,
+    /// A query that is refused keeps its slot.
+    KeepsSlot,
     /// A truncated reply is passed on over a stream.
     KeepsTruncated,
 }
 
 impl Bug {
     /// All bugs.
-    pub const ALL: [Bug; 13] = [
+    pub const ALL: [Bug; 15] = [
         Bug::DeafWatch,
         Bug::KeepsDeleted,
         Bug::OldList,
         Bug::GhostEndpoints,
         Bug::IgnoresExpiry,
         Bug::TrustsPosition,
+        Bug::RetriesAtOnce,
         Bug::UnwrittenDeletion,
         Bug::DeniesUnknown,
         Bug::StaleForever,
         Bug::LostWakeUp,
         Bug::ReusedKey,
         Bug::AnyQuestion,
+        Bug::KeepsSlot,
         Bug::KeepsTruncated,
     ];
 }

@@ -27,7 +27,7 @@
 //! A *position* is the point in the source's history up to which everything is known: a resource version of
 //! Kubernetes, or revisions of etcd. It is only useful if the source has it. A source whose storage was restored from
 //! an older backup would accept a watch from it and never send an event. Therefore a position is doubted after a broken
-//! connection or a long silence, and [`Resume`] says how it is checked.
+//! connection or a long silence, and after other failures if a check costs little. [`Resume`] says how it is checked.
 //!
 //! # Example
 //!

@@ -501,6 +501,9 @@ impl<P: Clone, C: Clone> Machine<P, C> {
     }
 
     fn pause(&mut self, failure: &Failure, now: Instant, jitter: f64) -> Duration {
+        if is_planted(Bug::RetriesAtOnce) {
+            return Duration::ZERO;
+        }
         let is_expired =
             matches!(failure.kind, FailureKind::Expired | FailureKind::Restored) && self.loses_position(failure.kind);
         if is_expired && !core::mem::replace(&mut self.is_relisting, true) {
@@ -522,7 +525,10 @@ impl<P: Clone, C: Clone> Machine<P, C> {
                 self.keep_floor();
                 self.state = self.new_list();
             }
-            State::Following(_) if kind == FailureKind::Disconnected => self.doubt(),
+            // A pause follows other failures, and no connection breaks if the storage is restored meanwhile.
+            State::Following(_) if kind == FailureKind::Disconnected || self.policy.resume == Resume::Check => {
+                self.doubt();
+            }
             // The form of the request may be the cause, so try the other one.
             State::Listing if kind.is_response() => self.state = State::Paging { cursor: None },
             State::Paging { cursor: None } if kind.is_response() => self.state = self.new_list(),

@@ -4,6 +4,7 @@
 mod body;
 mod content;
 
+use std::collections::VecDeque;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
@@ -14,8 +15,9 @@ use kube::Client;
 use kube::client::Body;
 use tokio::time::{Instant, sleep};
 
+use crate::check::Model;
 use crate::counts::{Counts, What};
-use crate::mirror::{Effect, Mirrors};
+use crate::mirror::{Effect, Mirror, Mirrors};
 use crate::objects::Kind;
 use crate::random::Generator;
 use crate::store::Store;
@@ -26,6 +28,12 @@ use content::{Content, Parameters};
 pub(crate) const SERVERS: usize = 2;
 /// Time after which an API server gives up to wait for a version.
 const VERSION_WAIT: Duration = Duration::from_secs(3);
+
+/// Time in which the number of requests is bounded.
+const RATE_SPAN: Duration = Duration::from_secs(10);
+/// Maximum number of requests in that time, besides the further pages of a list. The client pauses after a failure, and
+/// a list begins again after a fault in it.
+const RATE_MAX: usize = 150;
 
 /// Condition of an API server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,6 +69,8 @@ pub(crate) struct Server {
 pub(crate) struct State {
     pub(crate) store: Store,
     pub(crate) mirrors: Mirrors,
+    /// Model of the mirrors and the storage, until one of them changes.
+    model: Option<Arc<Model>>,
     pub(crate) servers: [Server; SERVERS],
     /// Number of servers that requests reach.
     pub(crate) reachable: usize,
@@ -71,12 +81,42 @@ pub(crate) struct State {
     pub(crate) violation: Option<String>,
     random: Generator,
     wakers: Vec<Waker>,
+    /// Times of the last requests.
+    requests: VecDeque<Instant>,
 }
 
 impl State {
+    /// Checks that the client does not ask too often.
+    fn count_request(&mut self, uri: &Uri) {
+        if uri.query().is_some_and(|query| query.contains("continue=")) {
+            return;
+        }
+        let now = now();
+        self.requests.push_back(now);
+        while self.requests.front().is_some_and(|first| *first + RATE_SPAN < now) {
+            self.requests.pop_front();
+        }
+        let number = self.requests.len();
+        if number > RATE_MAX {
+            self.violate(format!("{number} requests in {RATE_SPAN:?}"));
+        }
+    }
+
     /// Returns the version up to which the cache of a server is current.
     fn visible(&self, server: usize) -> u64 {
         self.servers[server].frozen.map_or(self.store.version, |frozen| frozen.min(self.store.version))
+    }
+
+    /// Returns the model of what was delivered.
+    pub(crate) fn model(&mut self) -> Arc<Model> {
+        let State { store, mirrors, model, .. } = self;
+        Arc::clone(model.get_or_insert_with(|| Arc::new(Model::new(mirrors, &store.current))))
+    }
+
+    /// Returns the mirror of a kind, to change it.
+    fn mirror(&mut self, kind: Kind) -> &mut Mirror {
+        self.model = None;
+        self.mirrors.of(kind)
     }
 
     /// Restores a backup of this version. What is known from before it stays true.
@@ -92,7 +132,7 @@ impl State {
 
     fn deliver(&mut self, kind: Kind, effect: Effect) {
         self.counts.count(What::Event);
-        if let Err(violation) = self.mirrors.of(kind).apply(effect) {
+        if let Err(violation) = self.mirror(kind).apply(effect) {
             self.violation.get_or_insert(format!("{kind:?}: {violation}"));
         }
     }
@@ -112,6 +152,7 @@ impl Api {
         Api(Arc::new(Mutex::new(State {
             store: Store::new(),
             mirrors: Mirrors::default(),
+            model: None,
             servers: [server(), server()],
             reachable: if random.is(40) { SERVERS } else { 1 },
             has_streams: random.is(60),
@@ -119,6 +160,7 @@ impl Api {
             violation: None,
             random: random.fork(),
             wakers: Vec::new(),
+            requests: VecDeque::new(),
         })))
     }
 
@@ -129,6 +171,7 @@ impl Api {
     /// Changes the state, and wakes what waits for it.
     pub(crate) fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
         let mut state = self.lock();
+        state.model = None;
         let changed = change(&mut state);
         state.wake();
         changed
@@ -159,6 +202,7 @@ impl Api {
         let (server, latency) = {
             let mut state = self.lock();
             let reachable = state.reachable;
+            state.count_request(&uri);
             (state.random.index(reachable), state.random.millis(30))
         };
         sleep(latency).await;

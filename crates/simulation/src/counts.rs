@@ -8,6 +8,7 @@ pub(crate) enum What {
     ClusterQuery,
     OutsideQuery,
     Failure,
+    Limited,
     Change,
     Reload,
     Crash,
@@ -24,10 +25,11 @@ pub(crate) enum What {
     Broken,
 }
 
-const NAMES: [&str; 17] = [
+const NAMES: [&str; 18] = [
     "queries for the cluster",
     "queries for other names",
     "failures",
+    "refused queries",
     "changes",
     "reloads",
     "crashes",

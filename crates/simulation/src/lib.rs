@@ -36,6 +36,7 @@ mod store;
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Once;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 pub use counts::Counts;
 use schedule::Schedule;
@@ -43,6 +44,8 @@ use schedule::Schedule;
 thread_local! {
     /// Messages of the panics on this thread, while a seed runs.
     static PANICS: RefCell<Option<Vec<String>>> = const { RefCell::new(None) };
+    /// Invariants that were broken on this thread, which is counted without debug assertions.
+    static BROKEN: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Runs the simulation with a seed, and returns what has happened.
@@ -50,23 +53,32 @@ thread_local! {
 /// # Errors
 /// What was wrong: an answer, a request to the API server, or a broken invariant.
 pub fn run(seed: u64) -> Result<Counts, String> {
-    keep_panics();
-    let folder = std::env::temp_dir().join(format!("portolan-simulation-{}-{seed}", std::process::id()));
+    /// Number of runs of this process.
+    static RUNS: AtomicU64 = AtomicU64::new(0);
+    keep_problems();
+    let number = RUNS.fetch_add(1, Ordering::Relaxed);
+    let folder = std::env::temp_dir().join(format!("portolan-simulation-{}-{number}", std::process::id()));
     std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-    let before = broken_invariants();
     PANICS.set(Some(Vec::new()));
     let outcome = catch_unwind(AssertUnwindSafe(|| Schedule::new(seed, folder.join("snapshot")).run()));
     let _ = std::fs::remove_dir_all(&folder);
-    let messages = PANICS.take().unwrap_or_default();
-    let counts = outcome.map_err(|_| messages.into_iter().next().unwrap_or_default())?;
-    // Without debug assertions, broken invariants are counted.
-    if broken_invariants() > before { Err(invariant_texts()) } else { Ok(counts) }
+    // A panic in a task does not end the run.
+    let panics = PANICS.take().unwrap_or_default().into_iter();
+    let broken = BROKEN.take().into_iter().map(|place| format!("broken invariant: {place}"));
+    let problem = panics.chain(broken).next();
+    match (outcome, problem) {
+        (Ok(counts), None) => Ok(counts),
+        (_, problem) => Err(problem.unwrap_or_default()),
+    }
 }
 
-/// Keeps the messages of panics in place of printing them, while a seed runs.
-fn keep_panics() {
+/// Keeps the messages of panics in place of printing them, and broken invariants, while a seed runs.
+fn keep_problems() {
     static KEPT: Once = Once::new();
     KEPT.call_once(|| {
+        host::invariant::observe(Box::new(|place| {
+            BROKEN.with_borrow_mut(|broken| broken.push(format!("{place}: {}", place.what())));
+        }));
         let print = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {
             PANICS.with_borrow_mut(|kept| match kept {
@@ -75,15 +87,6 @@ fn keep_panics() {
             });
         }));
     });
-}
-
-fn broken_invariants() -> u64 {
-    host::invariant::places().map(host::invariant::Place::count).sum()
-}
-
-fn invariant_texts() -> String {
-    let texts: Vec<&str> = host::invariant::places().map(host::invariant::Place::what).collect();
-    format!("broken invariants: {}", texts.join(", "))
 }
 
 #[cfg(test)]

@@ -99,6 +99,8 @@ pub(crate) struct Limits {
     pub(crate) stale: Duration,
     /// True if a failure may be answered.
     pub(crate) may_fail: bool,
+    /// True if the query may be refused, because others wait for upstreams.
+    pub(crate) may_be_refused: bool,
     /// True if the answer may be truncated, so that the client asks again over TCP.
     pub(crate) may_be_truncated: bool,
     /// Longest time of an exchange, which is part of the age of its answer.
@@ -113,6 +115,9 @@ pub(crate) fn check(response: &Parsed, number: u64, now: Instant, limits: Limits
     let rcode = response.rcode();
     if rcode == Rcode::SERVFAIL {
         return if limits.may_fail { Ok(()) } else { Err("SERVFAIL without a fault".to_owned()) };
+    }
+    if rcode == Rcode::REFUSED && limits.may_be_refused {
+        return Ok(());
     }
     if response.header.flags.truncated() {
         return if limits.may_be_truncated { Ok(()) } else { Err("truncated over a stream".to_owned()) };

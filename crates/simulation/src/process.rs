@@ -34,6 +34,9 @@ thread_local! {
 /// Addresses of the upstreams.
 pub(crate) const UPSTREAMS: [&str; 2] = ["192.0.2.1:53", "192.0.2.2:53"];
 
+/// Property of *forward* that limits the queries that wait for upstreams.
+const MAX_CONCURRENT: &str = "max_concurrent 3";
+
 /// Address of the machine.
 const OWN: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 9));
 
@@ -57,13 +60,26 @@ impl Options {
     pub(crate) fn random(random: &mut Generator) -> Options {
         let stale = random.pick(&[None, None, Some("1h"), Some("30s"), Some("1h verify 1s")]);
         let cache = CacheOptions { stale, prefetches: random.is(30) };
-        let properties = ["policy sequential", "prefer_udp", "force_tcp", "use_caps_for_id", "send_cookie", "ask_all"];
+        let properties = [
+            "policy sequential",
+            "prefer_udp",
+            "force_tcp",
+            "use_caps_for_id",
+            "send_cookie",
+            "ask_all",
+            MAX_CONCURRENT,
+        ];
         Options {
             cache: Some(cache).filter(|_| random.is(80)),
             forward: properties.into_iter().filter(|_| random.is(20)).collect(),
             has_snapshot: random.is(30),
             stale_after: random.is(30),
         }
+    }
+
+    /// Returns true if few queries may wait for upstreams at once.
+    pub(crate) fn limits_queries(&self) -> bool {
+        self.forward.contains(&MAX_CONCURRENT)
     }
 
     /// Returns the time for which expired answers are served.

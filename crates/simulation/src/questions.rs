@@ -1,5 +1,7 @@
 //! Questions of the clients.
 
+use std::sync::LazyLock;
+
 use specification::cluster::{ZONE, dashed, reverse_name};
 use specification::record::{Question, Type, parent};
 
@@ -12,9 +14,14 @@ const TYPES: [Type; 9] =
 /// Labels below the name of a Service.
 const LABELS: [&str; 8] = ["none", "_tcp", "_http._tcp", "_dns._udp", "_none._tcp", "x._http._tcp", "a", "b"];
 
+/// Names of each place for a Service.
+static NAMES: LazyLock<[Vec<String>; SLOTS]> = LazyLock::new(|| core::array::from_fn(|slot| names(Slot(slot))));
+/// All questions of [`all_of_cluster`].
+static ALL: LazyLock<Vec<Question>> = LazyLock::new(all);
+
 /// Returns a random question for a name of the cluster.
 pub(crate) fn of_cluster(random: &mut Generator) -> Question {
-    let names = names(Slot::random(random));
+    let names = &NAMES[Slot::random(random).0];
     let name = names[random.index(names.len())].clone();
     let likely = if name.ends_with(".arpa.") { Type::Ptr } else { random.pick(&[Type::A, Type::Aaaa, Type::Srv]) };
     let qtype = if random.is(70) { likely } else { random.pick(&TYPES) };
@@ -23,9 +30,13 @@ pub(crate) fn of_cluster(random: &mut Generator) -> Question {
 }
 
 /// Returns all questions of the likely types for all names of the cluster.
-pub(crate) fn all_of_cluster() -> Vec<Question> {
+pub(crate) fn all_of_cluster() -> &'static [Question] {
+    &ALL
+}
+
+fn all() -> Vec<Question> {
     let mut all = Vec::new();
-    for name in (0..SLOTS).flat_map(|slot| names(Slot(slot))) {
+    for name in NAMES.iter().flatten() {
         let types: &[Type] =
             if name.ends_with(".arpa.") { &[Type::Ptr] } else { &[Type::A, Type::Aaaa, Type::Srv, Type::Any] };
         all.extend(types.iter().map(|qtype| Question { name: name.clone(), qtype: *qtype }));

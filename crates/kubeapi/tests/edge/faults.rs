@@ -108,17 +108,54 @@ fn a_silent_watch_detects_a_restored_server() {
     );
 }
 
+/// The storage may also be restored in the pause after a refused watch, when no connection is open.
+#[test]
+fn a_refused_watch_leads_to_a_check_of_the_position() {
+    let api = shop();
+    api.put(service("shop", "lost", "10.96.0.50"));
+    // The list ends as if its time had passed, which breaks no connection, and the watch is refused.
+    let refused = core::iter::repeat_n(Some(Fault::Status(503, None)), 1000);
+    api.script("services", core::iter::once(Some(Fault::Short)).chain(refused));
+    let edge = Edge::start(&request(&api));
+    edge.wait_synced();
+    edge.wait_metric(&failures("services", "server_error"), 1.0);
+    api.delete("services", "shop", "lost");
+    api.put_back(1);
+    api.heal("services");
+    edge.wait_service("shop/lost", "none");
+    assert_eq!(edge.metric(&failures("services", "connection")), 0.0, "{}", edge.metrics());
+}
+
+/// A cursor from before a backup was restored is refused with 500 for as long as it is sent.
+#[test]
+fn restarts_a_list_if_a_cursor_is_refused() {
+    let begins = begins_of_lists(Fault::Status(500, None));
+    assert_eq!(begins, [true, false, true, false]);
+}
+
+/// An API server with too many requests refuses no cursor: the list continues where it was.
+#[test]
+fn continues_a_list_if_the_server_is_overloaded() {
+    let begins = begins_of_lists(Fault::Status(429, None));
+    assert_eq!(begins, [true, false, false]);
+}
+
 #[test]
 fn restarts_a_list_after_an_expired_page() {
+    let begins = begins_of_lists(Fault::Status(410, None));
+    assert_eq!(begins, [true, false, true, false]);
+}
+
+/// Lists Services in two pages, with a fault of the second one. Returns for each request if it begins a list.
+fn begins_of_lists(fault: Fault) -> Vec<bool> {
     let api = shop();
     api.put_all((0..600).map(|number| service("shop", &format!("s-{number:03}"), "10.97.0.1")));
-    api.script("services", [Some(Fault::NoStreamingLists), None, Some(Fault::Status(410, None))]);
+    api.script("services", [Some(Fault::NoStreamingLists), None, Some(fault)]);
     let edge = Edge::start(&request(&api));
     edge.wait_synced();
     assert_eq!(edge.index.counts().services, 601);
     let lists = api.seen().into_iter().filter(|seen| seen.resource == "services" && !seen.is_watch());
-    let begins: Vec<bool> = lists.map(|seen| seen.parameter("continue").is_empty()).collect();
-    assert_eq!(begins, [true, false, true, false]);
+    lists.map(|seen| seen.parameter("continue").is_empty()).collect()
 }
 
 #[test]

@@ -149,7 +149,7 @@ fn page(state: &mut State, server: usize, kind: Kind, asked: &Parameters) -> Res
     };
     if asked.token.is_none() {
         state.counts.count(What::List);
-        state.mirrors.of(kind).is_listing = true;
+        state.mirror(kind).is_listing = true;
     }
     let all = state.store.at(kind, version);
     let after = asked.token.as_ref().map(|(.., key)| key);
@@ -179,7 +179,7 @@ fn watch(state: &mut State, server: usize, kind: Kind, asked: &Parameters) -> Re
     let (end, bookmark) = (now() + if is_empty { Duration::ZERO } else { spread }, now() + BOOKMARK);
     if asked.is_stream {
         state.counts.count(What::List);
-        state.mirrors.of(kind).is_listing = true;
+        state.mirror(kind).is_listing = true;
         // A list that is bounded by no version is as new as the storage.
         let version = if asked.version.is_some() { state.visible(server) } else { state.store.version };
         let pieces = stream(state, kind, version);
