@@ -1,5 +1,5 @@
-//! Long runs of simulations: `cargo xtask schedules` for relays and the clients that follow them, `cargo xtask simulate`
-//! for the whole answer path.
+//! Long runs of simulations: `cargo xtask schedules` for relays and the clients that follow them, `cargo xtask
+//! simulate` for the whole answer path.
 //!
 //! The simulations are tests, with few seeds. Their long form takes the seeds from the environment.
 

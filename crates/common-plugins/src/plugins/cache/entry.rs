@@ -140,8 +140,8 @@ impl Entry {
         self.ttl.checked_sub(age).filter(|left| *left > 0)
     }
 
-    /// Returns true if the entry may still be used when entries are kept for `keep` after they expire. A failure is not:
-    /// it would be served for longer than RFC 9520 §3.2 permits, while its upstream works again.
+    /// Returns true if the entry may still be used when entries are kept for `keep` after they expire. A failure is
+    /// not: it would be served for longer than RFC 9520 §3.2 permits, while its upstream works again.
     pub(super) fn is_of_use(&self, now: Instant, keep: Duration) -> bool {
         let keep = if self.rcode == Rcode::SERVFAIL { Duration::ZERO } else { keep };
         now.since(self.stored) < Duration::from_secs(self.ttl.into()) + keep || is_planted(Bug::StaleForever)
