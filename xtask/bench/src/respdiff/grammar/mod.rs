@@ -244,7 +244,7 @@ impl Grammar {
                 matches!(name, "acl" | "template" | "tsig" | "autopath") || name == "rewrite" && !self.has_kubernetes;
             let is_second =
                 name == "tsig" && backends.contains(&"dynupdate") || name == "siit" && has_line(&lines, "dns64");
-            let is_new = !backends.contains(&name) && !(has_markers && hides) && !is_second;
+            let is_new = !(backends.contains(&name) || is_second || has_markers && hides);
             if self.random.percent(percent) && is_new {
                 let more = self.backend(name, zone);
                 lines.extend(more);
