@@ -1,5 +1,6 @@
 //! Plays the scenarios of `examples/plugin-template`, which is not a member of the workspace.
 #![allow(missing_docs, reason = "the module is the public plugin of another package")]
+#![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "a test reads its files")]
 
 #[path = "../../../examples/plugin-template/src/greet/mod.rs"]
 mod greet;

@@ -48,7 +48,7 @@ impl Model {
             let records = records(&merged);
             (merged, records)
         });
-        let orphans = objects::orphans(mirrors.objects());
+        let orphans = objects::orphans(&mirrors.objects());
         Model { records: records(&cluster), cluster, orphans, is_known, is_listing, merged }
     }
 

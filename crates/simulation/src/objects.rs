@@ -99,7 +99,7 @@ pub(crate) fn cluster<'a>(objects: impl Iterator<Item = &'a Object> + Clone) -> 
 
 /// Returns the PTR records of ready endpoints whose Service is not among the objects, or is an alias. KDNS has none.
 /// This server answers with them, as CoreDNS does: the Service may be on its way.
-pub(crate) fn orphans<'a>(objects: impl Iterator<Item = &'a Object> + Clone) -> Vec<Record> {
+pub(crate) fn orphans<'a>(objects: &(impl Iterator<Item = &'a Object> + Clone)) -> Vec<Record> {
     let has_endpoints = |slice: &Object, name: &str| {
         objects.clone().any(|object| match &object.part {
             Part::Service(service) if object.key.0 == slice.key.0 && service.name == name => {

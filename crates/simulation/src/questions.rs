@@ -58,7 +58,7 @@ fn names(slot: Slot) -> Vec<String> {
         vec![service.clone(), service.clone(), service.clone(), namespace.clone(), format!("none.{namespace}")];
     names.extend([format!("dns-version.{ZONE}"), format!("svc.{ZONE}"), ZONE.to_owned()]);
     names.extend(LABELS.iter().map(|label| format!("{label}.{service}")));
-    let pods = format!("pod.{}", parent(&parent(&service)[..]).trim_start_matches("svc."));
+    let pods = format!("pod.{}", parent(parent(&service)).trim_start_matches("svc."));
     let pod_zone = format!("{}.{pods}", namespace.split('.').next().unwrap_or_default());
     names.push(pod_zone.clone());
     for number in 0..8 {
