@@ -26,7 +26,7 @@ use crate::decode::JSON;
 use crate::decode::json::lines::{Line, Lines};
 use crate::failure::ApiError;
 use crate::meter::Meter;
-use crate::target::encode;
+use crate::target::percent_encode;
 use crate::watch::{log_failure, log_recovery, next};
 use crate::{LOG, SetupError, Timing, credentials};
 
@@ -113,9 +113,9 @@ impl ConfigMap {
         let (timing, meter) = (Rc::new(timing), Rc::new(Meter::new(registry)));
         let api = Api::new(&cluster::Request::new(source.clone()), &config, Rc::clone(&timing), Rc::clone(&meter));
         let mut path = "/api/v1/namespaces/".to_owned();
-        encode(&mut path, namespace);
+        percent_encode(&mut path, namespace);
         path.push_str("/configmaps?fieldSelector=metadata.name%3D");
-        encode(&mut path, name);
+        percent_encode(&mut path, name);
         Ok(ConfigMap { api, timing, meter, path, what: format!("ConfigMap {namespace}/{name}") })
     }
 

@@ -51,6 +51,7 @@ pub use meter::METRICS;
 pub use raw::{RawClient, RawError, RawResponse};
 pub use reader::{Document, Reader};
 pub use subscribe::{Subscriber, Subscription, check};
+pub use target::percent_encode;
 pub use timing::Timing;
 
 /// Target of the log lines, which shows the plugin that they belong to.

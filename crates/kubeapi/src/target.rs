@@ -108,7 +108,7 @@ impl Target {
         let mut path = self.versions[self.current].to_owned();
         if let Some(namespace) = self.namespace.as_deref().filter(|_| self.kind != Kind::Namespace) {
             path.push_str("/namespaces/");
-            encode(&mut path, namespace);
+            percent_encode(&mut path, namespace);
         }
         path.push('/');
         path.push_str(self.resource);
@@ -172,12 +172,12 @@ fn parameter(query: &mut String, name: &str, value: &str) {
         query.push('&');
         query.push_str(name);
         query.push('=');
-        encode(query, value);
+        percent_encode(query, value);
     }
 }
 
-/// Percent-encodes all but the unreserved characters (RFC 3986 §2.3).
-pub(crate) fn encode(out: &mut String, text: &str) {
+/// Appends a text, percent-encoded except for unreserved characters (RFC 3986 §2.3).
+pub fn percent_encode(out: &mut String, text: &str) {
     for byte in text.bytes() {
         match byte {
             b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => out.push(char::from(byte)),

@@ -18,7 +18,7 @@ use serde::de::DeserializeOwned;
 
 use crate::failure::ApiError;
 use crate::on_disk::{ManifestPod, Manifests};
-use crate::target::encode;
+use crate::target::percent_encode;
 use crate::{ReadError, Reader, SetupError};
 use resolver::PodSpec;
 pub use resolver::{DnsPolicy, KubeletError, PodResolver};
@@ -310,7 +310,7 @@ async fn in_slices<T>(reader: &Reader, namespace: &str, read: impl Fn(&Slice) ->
             break;
         }
         next = "&continue=".to_owned();
-        encode(&mut next, &list.metadata.next);
+        percent_encode(&mut next, &list.metadata.next);
     }
     Ok(found)
 }
