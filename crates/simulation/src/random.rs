@@ -2,25 +2,24 @@
 
 use core::time::Duration;
 
-/// Random numbers that depend on a seed alone (splitmix64).
+use testkit::SplitMix64;
+
+/// Random numbers that depend on a seed alone.
 #[derive(Clone, Debug)]
-pub(crate) struct Generator(u64);
+pub(crate) struct Generator(SplitMix64);
 
 impl Generator {
     pub(crate) fn new(seed: u64) -> Generator {
-        Generator(seed)
+        Generator(SplitMix64::new(seed))
     }
 
     pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ mixed >> 31
+        self.0.next_u64()
     }
 
     /// Returns a generator whose numbers do not depend on how often this one is used later.
     pub(crate) fn fork(&mut self) -> Generator {
-        Generator(self.next())
+        Generator::new(self.next())
     }
 
     pub(crate) fn below(&mut self, bound: u64) -> u64 {

@@ -1,6 +1,6 @@
 //! Fake I/O of a scenario: time, upstreams, websites, streams and the log.
 
-use core::cell::{Cell, RefCell};
+use core::cell::RefCell;
 use core::fmt;
 use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 use core::task::{Context, Poll, Waker};
@@ -20,7 +20,7 @@ use wire::Reply;
 
 use crate::byte_streams::{Peer, Peers};
 use crate::upstream::{Came, Outcome};
-use crate::{Upstreams, VirtualTime};
+use crate::{SplitMix64, Upstreams, VirtualTime};
 
 /// Local address of UDP queries to upstreams, as shown in error messages.
 pub const LOCAL: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1)), 5353);
@@ -40,7 +40,7 @@ pub struct VirtualIo {
     pub upstreams: Upstreams,
     time: VirtualTime,
     counters: Counters,
-    random: Cell<u64>,
+    random: RefCell<SplitMix64>,
     log: RefCell<Vec<String>>,
     /// Pages that the server itself serves.
     pages: RefCell<Vec<Page>>,
@@ -64,7 +64,7 @@ impl VirtualIo {
             upstreams: Upstreams::default(),
             time,
             counters: registry.counters(),
-            random: Cell::new(seed),
+            random: RefCell::new(SplitMix64::new(seed)),
             log: RefCell::default(),
             pages: RefCell::default(),
             sites: RefCell::default(),
@@ -159,13 +159,9 @@ impl Io for VirtualIo {
         Box::pin(self.time.sleep_until(at))
     }
 
-    /// Returns the next number of a fixed sequence (splitmix64), so that every run is the same.
+    /// Returns the next number of a fixed sequence, so that every run is the same.
     fn random(&self) -> u64 {
-        self.random.set(self.random.get().wrapping_add(0x9e37_79b9_7f4a_7c15));
-        let mixed = self.random.get();
-        let mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ mixed >> 31
+        self.random.borrow_mut().next_u64()
     }
 
     fn log(&self, level: Level, source: Source<'_>, message: fmt::Arguments<'_>) {

@@ -14,6 +14,7 @@ mod executor;
 mod io;
 mod message;
 pub mod ports;
+mod random;
 mod record;
 mod scenario;
 mod server;
@@ -28,6 +29,7 @@ pub use collector::{FrameReader, dnstap_line};
 pub use executor::{Executor, Task};
 pub use io::{LOCAL, Network, Site, VirtualIo};
 pub use message::{Parsed, Question};
+pub use random::SplitMix64;
 pub use record::{Record, RecordError};
 pub use scenario::{
     Extension, Line, MakeExtension, Problem, Stage, Statement, Words, run_directories, run_directory, run_text,
