@@ -137,7 +137,7 @@ impl Store {
 
     pub(crate) fn compact(&mut self) {
         self.version += 1;
-        self.compacted = self.version;
+        self.forget_changes();
     }
 
     pub(crate) fn forget_changes(&mut self) {
