@@ -185,9 +185,7 @@ impl Cursor {
             return Some(self.refuse(&Refusal::NewEpoch));
         }
         if self.waits && of.wanted.is_open() {
-            if is_closing || now >= self.ends {
-                self.state = State::Ending;
-            }
+            self.end_if_due(is_closing, now);
             return None;
         }
         if core::mem::take(&mut self.waits) && !self.find(of) {
@@ -206,10 +204,15 @@ impl Cursor {
             }
             return Some(of.bookmark(self.variant.form, self.variant.gzip));
         }
+        self.end_if_due(is_closing, now);
+        None
+    }
+
+    /// Begins the end of the response if its time is over or the relay is closing.
+    fn end_if_due(&mut self, is_closing: bool, now: Instant) {
         if is_closing || now >= self.ends {
             self.state = State::Ending;
         }
-        None
     }
 
     /// Goes to the version of the subscriber in a history that reaches further back than before. Returns false if it

@@ -31,17 +31,19 @@ const WANTED_MAX: usize = 4096;
 const BYTES_MAX: usize = HISTORY_BYTES_MAX / 2;
 
 /// State of the request for earlier changes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum State {
-    /// It will be made if a subscriber needs it.
+    /// No request is in flight. A subscriber that needs the changes causes one.
+    #[default]
     Open,
-    /// It has been made.
+    /// A request is in flight.
     Reading,
-    /// It is over.
+    /// No request follows, and no subscriber waits.
     Closed,
 }
 
 /// Versions before the history that subscribers have asked for.
+#[derive(Default)]
 pub(crate) struct Wanted {
     state: State,
     versions: BTreeSet<u64>,
@@ -49,12 +51,6 @@ pub(crate) struct Wanted {
     listed: Option<Instant>,
     asked: Option<Instant>,
     tries: u8,
-}
-
-impl Default for Wanted {
-    fn default() -> Wanted {
-        Wanted { state: State::Open, versions: BTreeSet::new(), listed: None, asked: None, tries: 0 }
-    }
 }
 
 impl Wanted {

@@ -220,8 +220,8 @@ impl Relay {
         self.collection(kind).is_some_and(|of| of.wanted.is_open())
     }
 
-    /// Returns a request for the changes before the first list, which subscribers wait for. They are those that a watch
-    /// of the API server sends; [`Relay::end_earlier`] takes them, also if they are not complete.
+    /// Returns a request for the changes before the first list, if subscribers wait for them. The caller reads them
+    /// with a watch of the API server and passes the result to [`Relay::end_earlier`], complete or not.
     pub fn begin_earlier(&mut self, kind: Kind, now: Instant) -> Option<Earlier> {
         self.with(kind, |of| of.begin_earlier(now)).flatten()
     }
