@@ -1,4 +1,4 @@
-//! What the kernel does with this process when another one ends.
+//! Settings of this process in the kernel (prctl(2)).
 #![allow(unsafe_code, reason = "no safe interface to prctl(2)")]
 
 use std::io;

@@ -39,19 +39,19 @@ const RATE_MAX: usize = 150;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Condition {
     Fine,
-    /// It refuses connections, and breaks those that are open.
+    /// Refuses connections and breaks open ones.
     Down,
-    /// It answers with this status, and `Retry-After` in seconds.
+    /// Answers every request with this status and with `Retry-After` in seconds.
     Status(u16, Option<u32>),
-    /// It accepts requests and answers none.
+    /// Accepts requests and does not answer.
     Hanging,
-    /// It breaks responses in the middle.
+    /// Breaks the connection within a response.
     Cutting,
-    /// It sends responses slowly.
+    /// Sends responses slowly.
     Slow,
-    /// It ends watches at once.
+    /// Ends every watch at once.
     Short,
-    /// Open watches and new ones bring nothing.
+    /// Keeps watches open without sending events.
     Stalled,
 }
 

@@ -10,7 +10,7 @@ use crate::mirror::Mirrors;
 use crate::objects;
 use crate::outside;
 
-/// What is right when a question is asked.
+/// Expected answer, derived from the state at the time of the query.
 #[derive(Clone, Debug)]
 pub(crate) struct Expected {
     question: Question,
@@ -97,7 +97,7 @@ impl Model {
 /// Checks the response to a question for a name of the cluster.
 ///
 /// # Errors
-/// What is wrong.
+/// Returns a description of the differences.
 pub(crate) fn check(expected: &Expected, bytes: &[u8]) -> Result<(), String> {
     let Expected { question, answer, is_known, is_listing, is_there } = expected;
     let mut response = message::read(bytes, question).map_err(|error| error.to_string())?;

@@ -48,10 +48,10 @@ thread_local! {
     static BROKEN: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Runs the simulation with a seed, and returns what has happened.
+/// Runs the simulation with a seed, and returns the counts of events.
 ///
 /// # Errors
-/// What was wrong: an answer, a request to the API server, or a broken invariant.
+/// Returns the first violation: a wrong answer, a wrong request to the API server, or a broken invariant.
 pub fn run(seed: u64) -> Result<Counts, String> {
     /// Number of runs of this process.
     static RUNS: AtomicU64 = AtomicU64::new(0);

@@ -1,4 +1,4 @@
-//! What the API server has delivered: the view that the server under test must have.
+//! Objects that the API server has delivered: the expected view of the server under test.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

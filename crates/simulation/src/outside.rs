@@ -110,7 +110,7 @@ pub(crate) struct Limits {
 /// Checks a response for the name with this number, for A or AAAA.
 ///
 /// # Errors
-/// What is wrong.
+/// Returns a description of the violation.
 pub(crate) fn check(response: &Parsed, number: u64, now: Instant, limits: Limits) -> Result<(), String> {
     let rcode = response.rcode();
     if rcode == Rcode::SERVFAIL {

@@ -93,9 +93,8 @@ pub(super) fn status(code: u16, message: &str) -> Content {
 }
 
 fn status_object(code: u16, message: &str) -> String {
-    format!(
-        r#"{{"kind":"Status","apiVersion":"v1","metadata":{{}},"status":"Failure","message":"{message}","code":{code}}}"#
-    )
+    let start = r#"{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","#;
+    format!(r#"{start}"message":"{message}","code":{code}}}"#)
 }
 
 /// Status code and message of a request that is refused.

@@ -18,19 +18,19 @@ use crate::random::Generator;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Condition {
     Fine,
-    /// It receives nothing.
+    /// Receives nothing.
     Silent,
-    /// It refuses connections, and hosts send ICMP errors.
+    /// Refuses connections, and answers datagrams with ICMP errors.
     Refusing,
-    /// It answers SERVFAIL.
+    /// Answers SERVFAIL.
     Failing,
-    /// It sends forged messages and no others.
+    /// Sends forged messages only.
     Lying,
-    /// It resets connections.
+    /// Resets connections.
     Resetting,
 }
 
-/// What an upstream and the network to it do. Percentages are of all messages.
+/// Behaviour of an upstream and of the network to it. Percentages are of all messages.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Upstream {
     pub(crate) condition: Condition,

@@ -14,7 +14,7 @@ use crate::replay::compare::{changes, option, without_serial};
 /// Names of the sections.
 const SECTIONS: [&str; 3] = ["an", "ns", "ar"];
 
-/// What a response repeats of the query.
+/// Parts of the query that a response may repeat.
 pub(crate) struct Asked<'q> {
     /// Name in the letters of the client.
     pub(crate) name: &'q str,

@@ -24,7 +24,7 @@ const ROUNDS: usize = 4;
 /// Seconds by which TTLs from caches may differ: the servers count from different moments of a second.
 const TOLERANCE: u32 = 1;
 
-/// What all seeds have in common.
+/// Settings and servers that all seeds share.
 pub(crate) struct Bench {
     /// CoreDNS and Portolan.
     pub(crate) binaries: [PathBuf; 2],

@@ -41,7 +41,7 @@ pub(crate) struct Block {
     pub(crate) words: BTreeSet<String>,
 }
 
-/// What the questions for a cluster depend on.
+/// Options of *kubernetes* on which the questions depend.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Kubernetes {
     pub(crate) verified: bool,
@@ -63,7 +63,7 @@ const ZONES: [&str; 10] = [
     "cluster.local",
     "au.test",
 ];
-/// What answers in a server block.
+/// Plugins that answer in a server block.
 const BACKENDS: &[&[&str]] = &[
     &["forward"],
     &["file"],

@@ -33,7 +33,7 @@ const TYPES: &[&str] = &[
     "SPF",
 ];
 
-/// What an owner has.
+/// Records of an owner.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Owned {
     /// An alias or a delegation, which excludes other records.
