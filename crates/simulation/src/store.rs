@@ -39,7 +39,14 @@ pub(crate) struct Store {
 
 impl Store {
     pub(crate) fn new() -> Store {
-        Store { version: FIRST, compacted: FIRST, epoch: 0, current: Default::default(), step: STEP, changes: Vec::new() }
+        Store {
+            version: FIRST,
+            compacted: FIRST,
+            epoch: 0,
+            current: Default::default(),
+            step: STEP,
+            changes: Vec::new(),
+        }
     }
 
     /// Stores a change. A deletion of what does not exist changes nothing.
