@@ -21,8 +21,9 @@ use crate::random::Generator;
 
 /// Time for which faults happen.
 const FAULTS: Duration = Duration::from_secs(120);
-/// Time after the faults from which every answer must be right.
-const HEALED: Duration = Duration::from_secs(30);
+/// Time after the faults from which every answer must be right: the longest pause after a failure, which is 30 s as in
+/// client-go, and the requests after it.
+const HEALED: Duration = Duration::from_secs(40);
 /// Maximum time of a query: *forward* gives up after five seconds, a stale answer comes before, and an alias of the
 /// cluster is looked up once.
 const QUERY_MAX: Duration = Duration::from_secs(6);
@@ -267,8 +268,8 @@ impl Schedule {
     }
 
     fn compact(&mut self) {
-        let back = self.random.below(10);
-        self.api.change(|state| state.store.compact(state.store.version.saturating_sub(back)));
+        let back = self.random.index(10);
+        self.api.change(|state| state.store.compact(state.store.ago(back)));
     }
 
     /// Makes the cache of a server lag, or lets it catch up.
@@ -309,8 +310,8 @@ impl Schedule {
     /// Restores an earlier backup of the storage.
     fn restore(&mut self) {
         self.counts.count(What::Restoration);
-        let back = 1 + self.random.below(20);
-        self.api.change(|state| state.restore(state.store.version.saturating_sub(back)));
+        let back = 1 + self.random.index(20);
+        self.api.change(|state| state.restore(state.store.ago(back)));
         self.api.disconnect();
     }
 

@@ -16,6 +16,10 @@ pub(crate) struct Stored {
 
 /// Version before the first change. Those of a real cluster do not begin at one either.
 const FIRST: u64 = 98;
+/// Versions from one change to the next in the first history.
+const STEP: u64 = 1 << 54;
+/// Factor by which the step is smaller in each further history: more than the number of changes in a run.
+const STEP_DIVISOR: u64 = 1 << 7;
 
 /// Storage, whose history may be compacted and restored.
 #[derive(Debug)]
@@ -26,12 +30,23 @@ pub(crate) struct Store {
     /// Number of times that the storage was restored from a backup.
     pub(crate) epoch: u64,
     pub(crate) current: [Objects; 3],
+    /// Versions from one change to the next. A backup is hours old, so that a server asks before the storage has the
+    /// version again that it knew: one that asks later cannot tell the two histories apart, nor can it tell two objects
+    /// apart that have the same version in them.
+    step: u64,
     changes: Vec<Stored>,
 }
 
 impl Store {
     pub(crate) fn new() -> Store {
-        Store { version: FIRST, compacted: FIRST, epoch: 0, current: Default::default(), changes: Vec::new() }
+        Store {
+            version: FIRST,
+            compacted: FIRST,
+            epoch: 0,
+            current: Default::default(),
+            step: STEP,
+            changes: Vec::new(),
+        }
     }
 
     /// Stores a change. A deletion of what does not exist changes nothing.
@@ -49,7 +64,7 @@ impl Store {
                 (object, false, known.is_none())
             }
         };
-        self.version += 1;
+        self.version += self.step;
         self.changes.push(Stored { version: self.version, kind, object, is_deletion, is_creation });
     }
 
@@ -72,6 +87,12 @@ impl Store {
         objects.into_values().collect()
     }
 
+    /// Returns the version before the last `number` changes.
+    pub(crate) fn ago(&self, number: usize) -> u64 {
+        let last = self.changes.len().checked_sub(number + 1).and_then(|at| self.changes.get(at));
+        last.map_or(FIRST, |change| change.version)
+    }
+
     /// Forgets the history before a version.
     pub(crate) fn compact(&mut self, version: u64) {
         self.compacted = self.compacted.max(version.min(self.version));
@@ -83,6 +104,7 @@ impl Store {
         self.changes.retain(|change| change.version <= version);
         (self.version, self.compacted) = (version, self.compacted.min(version));
         self.epoch += 1;
+        self.step = (self.step / STEP_DIVISOR).max(1);
         for kind in Kind::ALL {
             let objects = self.at(kind, version).into_iter();
             self.current[kind as usize] = objects.map(|(_, object)| (object.key.clone(), object)).collect();

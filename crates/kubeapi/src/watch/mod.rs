@@ -186,9 +186,7 @@ impl Watcher {
     /// Keeps the position at the end of a list, and with several servers that of the watch.
     fn note_position(&mut self, received: &Received<String, String>) {
         match received {
-            Received::Data { position: Some(position), .. } if self.is_following && self.servers.order().is_some() => {
-                self.position.clone_from(position);
-            }
+            Received::Data { position: Some(position), .. } if self.is_following => self.position.clone_from(position),
             Received::Data { position: Some(position), ends_list: true, .. }
             | Received::PageEnd(Page::Last(position)) => self.position.clone_from(position),
             _ => {}
@@ -225,16 +223,16 @@ impl Watcher {
         let is_relay = self.servers.is_relay(self.server);
         let Watcher { api, target, accept, sink, timing, health, reading, is_following, relist, .. } = self;
         let Some(reading) = reading.as_mut().expected("a response that is read") else { return Ok(Received::End) };
-        let proof = Prover { api, target, accept, health, timing };
-        let lookout = self.lookout.as_mut().filter(|_| *is_following);
         let position = &self.position;
+        let proof = Prover { api, target, accept, health, timing, position };
+        let lookout = self.lookout.as_mut().filter(|_| *is_following);
         tokio::select! {
             biased;
             // The sender is in the sink, so it is there.
             _ = relist.changed() => Err(ApiError::Unrecorded),
             received = reading.read(sink, silence) => received,
             // The bookmarks of a relay prove that it is current.
-            never = proof.run(), if *is_following && sink.limits_age() && !is_relay => match never {},
+            error = proof.run(), if *is_following && sink.limits_age() && !is_relay => Err(error),
             () = found(lookout, target, position, accept) => Ok(Received::RelayFound),
         }
     }
@@ -352,9 +350,7 @@ impl Source for Watcher {
                 let seconds = self.watch_seconds();
                 let watch = [("watch", "1"), ("resourceVersion", position), ("allowWatchBookmarks", "true")];
                 let response = self.get(&[&watch[..], &[("timeoutSeconds", &seconds)]].concat()).await?;
-                if self.servers.order().is_some() {
-                    self.position.clone_from(position);
-                }
+                self.position.clone_from(position);
                 Reading::watch(kind, response, self.floor(Some(position)))
             }
         });

@@ -4,14 +4,18 @@
 //! answered by the API server only when its view of this kind is as new as the storage (KEP-2340), and that view feeds
 //! the watch. The list selects one object by its name, which the server looks up. A list that is limited to one object
 //! would reach the storage before Kubernetes 1.34, and count all objects there.
+//!
+//! Its version also shows that the storage was restored from a backup between the last request and the watch: the API
+//! server accepts such a watch, from a version that does not exist yet, and sends nothing.
 
-use core::convert::Infallible;
 use core::time::Duration;
 
 use tokio::time::{sleep, timeout};
 use tracing::debug;
 
+use super::response::confirm;
 use crate::api::Api;
+use crate::decode::ListDecoder;
 use crate::failure::ApiError;
 use crate::health::WatchHealth;
 use crate::target::Target;
@@ -28,17 +32,21 @@ pub(super) struct Prover<'a> {
     pub(super) accept: &'static str,
     pub(super) health: &'a WatchHealth,
     pub(super) timing: &'a Timing,
+    /// Version up to which the watch knows everything.
+    pub(super) position: &'a str,
 }
 
 impl Prover<'_> {
-    /// Asks each time that the last proof is too old, until dropped: when the watch has sent something.
-    pub(super) async fn run(&self) -> Infallible {
+    /// Asks each time that the last proof is too old, until dropped: when the watch has sent something. Returns the
+    /// error with which the watch ends, if the storage does not have its version any more.
+    pub(super) async fn run(&self) -> ApiError {
         loop {
             let age = self.health.view_age().unwrap_or_default();
             sleep(self.timing.prove.saturating_sub(age)).await;
             let asked = self.health.now();
             match self.ask().await {
                 Ok(()) => self.health.proved_at(asked),
+                Err(error @ ApiError::Restored) => return error,
                 Err(error) => {
                     debug!(target: LOG, "Unknown whether {} are current: {error}", self.target.describe());
                     // The watch itself finds out and reports what is wrong.
@@ -51,7 +59,10 @@ impl Prover<'_> {
     async fn ask(&self) -> Result<(), ApiError> {
         let read = async {
             let mut response = self.api.get(&self.target.url_of_one(&[]), self.accept).await?;
-            while response.body.next(FRESH_MAX).await?.is_some() {}
+            let mut decoder = ListDecoder::new(response.encoding, self.target.kind);
+            while let Some(bytes) = response.body.next(FRESH_MAX).await? {
+                confirm(&mut decoder, self.position, &bytes)?;
+            }
             Ok(())
         };
         timeout(FRESH_MAX, read).await.unwrap_or(Err(ApiError::Unanswered(FRESH_MAX)))

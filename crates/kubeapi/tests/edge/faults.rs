@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use cluster::Request;
 use fakeapi::{Fault, namespace, service, slice};
 use kubeapi::Timing;
 use serde_json::json;
@@ -106,6 +107,24 @@ fn a_silent_watch_detects_a_restored_server() {
     assert!(
         edge.metric(&failures("services", "ahead")) >= 1.0 && edge.metric(&failures("services", "connection")) == 0.0
     );
+}
+
+/// The storage may be restored just before a watch is opened. It sends nothing, and no connection breaks.
+#[test]
+fn the_proof_of_a_silent_watch_detects_a_restored_server() {
+    let api = shop();
+    api.put(service("shop", "lost", "10.96.0.50"));
+    let request = Request { stale_after: Some(Duration::from_secs(600)), ..request(&api) };
+    let prove = Duration::from_millis(10);
+    let edge = Edge::start_with(&request, Timing { prove, age: prove, ..quick() });
+    edge.wait_synced();
+    api.fault("services", Fault::Silence);
+    api.delete("services", "shop", "lost");
+    api.put_back(1);
+    api.heal("services");
+    edge.wait_service("shop/lost", "none");
+    let restored = edge.metric(&failures("services", "restored"));
+    assert!(restored >= 1.0 && edge.metric(&failures("services", "connection")) == 0.0, "{}", edge.metrics());
 }
 
 /// The storage may also be restored in the pause after a refused watch, when no connection is open.
