@@ -99,6 +99,12 @@ impl RawError {
         RawError(ApiError::Gone)
     }
 
+    /// Error for a storage that does not have the known version any more, which makes a new list necessary.
+    #[must_use]
+    pub const fn restored() -> RawError {
+        RawError(ApiError::Restored)
+    }
+
     /// Error for a response with unexpected content.
     #[must_use]
     pub const fn unexpected(problem: String) -> RawError {

@@ -99,6 +99,15 @@ impl Relay {
         self.folder.write("kubeconfig", &config.to_string())
     }
 
+    /// Starts a server that reads the cluster from this relay, with its DNS at `dns://127.0.0.1:0`.
+    fn node(&self) -> Server {
+        let corefile = format!(
+            "dns://.:0 {{\n bind 127.0.0.1\n kubernetes cluster.local {{\n  kubeconfig {}\n ttl 0\n }}\n}}\n",
+            self.kubeconfig().display()
+        );
+        Server::start(&self.folder.write("Corefile", &corefile))
+    }
+
     /// Returns curl for a path, with the CA and this token.
     fn curl(&self, token: &str, path: &str, arguments: &[&str]) -> Command {
         let mut command = Command::new("curl");
@@ -194,13 +203,7 @@ impl Drop for Watch {
 #[test]
 fn a_server_reads_the_cluster_from_a_relay() {
     let mut relay = Relay::start();
-    let kubeconfig = relay.kubeconfig();
-    let corefile = format!(
-        "dns://.:0 {{\n bind 127.0.0.1\n kubernetes cluster.local {{\n  kubeconfig {}\n ttl 0\n }}\n}}\n",
-        kubeconfig.display()
-    );
-    let corefile = relay.folder.write("Corefile", &corefile);
-    let mut node = Server::start(&corefile);
+    let mut node = relay.node();
     let mut client = Client::new(node.address_of("dns://127.0.0.1:0"));
     let mut address = |name: &str| client.ask(name, Type::A).and_then(|answer| answer.addresses().first().copied());
     wait_until("the Service is there", || address(WEB) == Some(Ipv4Addr::new(10, 96, 0, 11).into()));
@@ -222,6 +225,28 @@ fn a_server_reads_the_cluster_from_a_relay() {
     relay.server.signal("TERM");
     assert_eq!(relay.server.wait(), Some(0));
     assert_eq!(address(WEB), Some(Ipv4Addr::new(10, 96, 0, 11).into()));
+}
+
+/// The storage may be restored while no connection breaks: the API server then sends nothing to the watches, whose
+/// versions it does not have yet.
+#[test]
+fn a_relay_detects_that_the_storage_was_restored() {
+    let relay = Relay::start();
+    relay.api.put(service("shop", "lost", "10.96.0.50"));
+    let mut node = relay.node();
+    let mut client = Client::new(node.address_of("dns://127.0.0.1:0"));
+    let mut address = |name: &str| client.ask(name, Type::A).and_then(|answer| answer.addresses().first().copied());
+    let lost = "lost.shop.svc.cluster.local.";
+    wait_until("the Service is there", || address(lost) == Some(Ipv4Addr::new(10, 96, 0, 50).into()));
+    relay.api.fault("services", Fault::Silence);
+    relay.api.delete("services", "shop", "lost");
+    relay.api.put_back(1);
+    relay.api.heal("services");
+    wait_until("the Service is gone", || address(lost).is_none());
+    relay.api.put(service("shop", "next", "10.96.0.51"));
+    wait_until("the next Service is there", || {
+        address("next.shop.svc.cluster.local.") == Some(Ipv4Addr::new(10, 96, 0, 51).into())
+    });
 }
 
 #[test]

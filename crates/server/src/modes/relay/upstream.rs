@@ -10,6 +10,7 @@ use kubeapi::decode::{RawEvent, RawEvents, RawItem, RawList};
 use kubeapi::{RawClient, RawError, RawResponse};
 use listwatch::{Failure, Notice, Page, Policy, Received, Request, Source};
 use relay::{EventType, Kind, ObjectError, Relay};
+use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 
 use super::hub::{Hub, now};
@@ -32,8 +33,16 @@ pub(super) struct Follower {
     kind: Kind,
     reading: Option<Reading>,
     relist: tokio::sync::watch::Receiver<u64>,
+    following: Rc<Following>,
+}
+
+/// State of a follower that its proofs need.
+#[derive(Default)]
+struct Following {
     /// True while the open response continues a complete list.
-    is_following: Rc<Cell<bool>>,
+    is_current: Cell<bool>,
+    /// Wakes the follower when the storage does not have its version any more.
+    restored: Notify,
 }
 
 struct Reading {
@@ -66,11 +75,11 @@ struct Progress {
 impl Follower {
     /// Follows a kind until dropped.
     pub(super) async fn run(hub: Rc<Hub>, client: Rc<RawClient>, kind: Kind) {
-        let is_following = Rc::new(Cell::new(false));
+        let following = Rc::new(Following::default());
         let relist = hub.relist.subscribe();
-        let prover = prove(Rc::clone(&hub), Rc::clone(&client), kind, Rc::clone(&is_following));
+        let prover = prove(Rc::clone(&hub), Rc::clone(&client), kind, Rc::clone(&following));
         let earlier = earlier::read(Rc::clone(&hub), Rc::clone(&client), kind);
-        let mut follower = Follower { hub, client, kind, reading: None, relist, is_following };
+        let mut follower = Follower { hub, client, kind, reading: None, relist, following };
         tokio::select! {
             never = listwatch::run(&mut follower, Policy::default()) => match never {},
             ((), ()) = async { tokio::join!(prover, earlier) } => {}
@@ -100,8 +109,8 @@ impl Follower {
         };
         self.relist_others();
         if progress.ends_list {
-            holds(!self.is_following.get(), "a watch is followed after its list");
-            self.is_following.set(true);
+            holds(!self.following.is_current.get(), "a watch is followed after its list");
+            self.following.is_current.set(true);
         }
         match progress.failure {
             Some(failure) => Err(failure),
@@ -237,7 +246,7 @@ impl Source for Follower {
 
     async fn open(&mut self, request: Request<u64, String>) -> Result<(), RawError> {
         self.reading = None;
-        self.is_following.set(false);
+        self.following.is_current.set(false);
         self.relist.mark_unchanged();
         let seconds = Follower::watch_seconds();
         let watch = [("watch", "1"), ("allowWatchBookmarks", "true"), ("timeoutSeconds", seconds.as_str())];
@@ -265,7 +274,7 @@ impl Source for Follower {
             Request::Watch { position } => {
                 let position = position.to_string();
                 let response = self.get(&[&watch[..], &[("resourceVersion", position.as_str())]].concat()).await?;
-                self.is_following.set(true);
+                self.following.is_current.set(true);
                 (response, Content::Events { decoder: RawEvents::default(), is_listing: false })
             }
         };
@@ -274,13 +283,14 @@ impl Source for Follower {
     }
 
     async fn read(&mut self, silence: Duration) -> Result<Received<u64, String>, RawError> {
-        let (mut relist, hub) = (self.relist.clone(), Rc::clone(&self.hub));
+        let (mut relist, hub, following) = (self.relist.clone(), Rc::clone(&self.hub), Rc::clone(&self.following));
         loop {
-            let is_following = self.is_following.get();
+            let is_current = self.following.is_current.get();
             tokio::select! {
                 biased;
                 // The sender is in the hub, so it is there.
-                _ = relist.changed(), if is_following => {
+                () = following.restored.notified(), if is_current => return Err(RawError::restored()),
+                _ = relist.changed(), if is_current => {
                     if hub.relay.borrow().needs_list(self.kind) {
                         return Err(RawError::gone());
                     }
@@ -292,7 +302,7 @@ impl Source for Follower {
 
     async fn sleep(&mut self, pause: Duration) {
         self.reading = None;
-        self.is_following.set(false);
+        self.following.is_current.set(false);
         sleep(pause).await;
     }
 
@@ -330,31 +340,48 @@ impl Source for Follower {
 }
 
 /// Asks the API server whether the state is current while the watch is silent, until dropped.
-async fn prove(hub: Rc<Hub>, client: Rc<RawClient>, kind: Kind, is_following: Rc<Cell<bool>>) {
+async fn prove(hub: Rc<Hub>, client: Rc<RawClient>, kind: Kind, following: Rc<Following>) {
     loop {
         let age = hub.relay.borrow().states(now()).into_iter().find(|state| state.kind == kind);
         let age = age.and_then(|state| state.age).unwrap_or_default();
         sleep(PROVE.saturating_sub(age).max(Duration::from_millis(500))).await;
-        if !is_following.get() || age < PROVE {
+        if !following.is_current.get() || age < PROVE {
             continue;
         }
-        let asked = now();
-        let selector = if kind.is_namespaced() {
-            "metadata.namespace%3Ddefault%2Cmetadata.name%3Dportolan"
+        // The watch may bring newer changes before the answer does, so that only the version of now can be compared.
+        let (asked, known) = (now(), hub.relay.borrow().version(kind));
+        let Ok(Ok(version)) = timeout(PROOF_MAX, latest_version(&client, kind)).await else {
+            // The watch itself finds out and reports what is wrong.
+            continue;
+        };
+        if !following.is_current.get() {
+            continue;
+        }
+        if version < known {
+            following.restored.notify_one();
         } else {
-            "metadata.name%3Dportolan"
-        };
-        let url = format!("{}?fieldSelector={selector}", kind.path());
-        let read = async {
-            let mut response = client.get(&url).await?;
-            while response.next(PROOF_MAX).await?.is_some() {}
-            Ok::<(), RawError>(())
-        };
-        // The watch itself finds out and reports what is wrong.
-        if matches!(timeout(PROOF_MAX, read).await, Ok(Ok(()))) && is_following.get() {
             hub.relay.borrow_mut().prove(kind, asked);
         }
     }
+}
+
+/// Returns the version of the storage, from a consistent list that selects one object by its name.
+async fn latest_version(client: &RawClient, kind: Kind) -> Result<u64, RawError> {
+    let selector = if kind.is_namespaced() {
+        "metadata.namespace%3Ddefault%2Cmetadata.name%3Dportolan"
+    } else {
+        "metadata.name%3Dportolan"
+    };
+    let mut response = client.get(&format!("{}?fieldSelector={selector}", kind.path())).await?;
+    let (mut decoder, mut latest) = (RawList::default(), Err(RawError::cut()));
+    while let Some(chunk) = response.next(PROOF_MAX).await? {
+        decoder.feed(&chunk, &mut |item| {
+            if let RawItem::Metadata { version, .. } = item {
+                latest = version.parse().map_err(|_| unknown_version(version));
+            }
+        })?;
+    }
+    latest
 }
 
 /// Returns a random number from 0 to 1.
