@@ -179,7 +179,8 @@ impl Schedule {
 
     fn check_answer(&mut self, asked: &Asked, bytes: &[u8], at: Instant) {
         if let Some(expected) = &asked.expected {
-            check(expected, bytes).unwrap_or_else(|problem| self.fail(&problem));
+            let is_over_udp = asked.transport == Transport::Udp;
+            check(expected, bytes, is_over_udp).unwrap_or_else(|problem| self.fail(&problem));
             return;
         }
         let response = Parsed::read(bytes).unwrap_or_else(|error| self.fail(&error.to_string()));

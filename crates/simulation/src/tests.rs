@@ -7,7 +7,7 @@ use std::thread::{available_parallelism, scope};
 use crate::{Counts, run};
 
 /// Number of seeds of the usual test. The long one takes its seeds from the environment.
-const SEEDS: u64 = 400;
+const SEEDS: u64 = 500;
 
 #[test]
 fn answers_are_right_while_servers_fail() {

@@ -11,7 +11,7 @@ const IN: u16 = 1;
 /// Code of OPT records (RFC 6891 §6.1.1).
 const OPT: u16 = 41;
 /// Size of datagrams in bytes that the client accepts (DNS Flag Day 2020).
-const UDP_SIZE: u16 = 1232;
+pub const UDP_SIZE: u16 = 1232;
 /// Maximum number of compression pointers in a name. Each must lead to an earlier place.
 const POINTERS_MAX: usize = 128;
 /// Flags in the second 16 bits of the header: QR, AA, TC, and the mask of the response code.
