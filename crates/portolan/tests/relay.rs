@@ -243,6 +243,8 @@ fn a_relay_detects_that_the_storage_was_restored() {
     relay.api.put_back(1);
     relay.api.heal("services");
     wait_until("the Service is gone", || address(lost).is_none());
+    let checks = relay.api.seen().iter().filter(|seen| seen.parameter("limit") == "1").count();
+    assert_eq!(checks, 0, "the proof shows it, and not the check after a long silence");
     relay.api.put(service("shop", "next", "10.96.0.51"));
     wait_until("the next Service is there", || {
         address("next.shop.svc.cluster.local.") == Some(Ipv4Addr::new(10, 96, 0, 51).into())
