@@ -17,6 +17,30 @@ pub fn json(cluster: &Cluster) -> Vec<String> {
     objects
 }
 
+/// Returns the Endpoints of a cluster as JSON, for servers that do not know EndpointSlices. They have the addresses of
+/// one family, that of the cluster IP or of the first endpoint, and no endpoint that terminates.
+#[must_use]
+pub fn endpoints(cluster: &Cluster) -> Vec<String> {
+    cluster.services.iter().filter_map(endpoints_object).collect()
+}
+
+fn endpoints_object(service: &Service) -> Option<String> {
+    let first = match &service.kind {
+        Kind::ClusterIp(all) => all.first().copied(),
+        Kind::Headless | Kind::ExternalName(_) => service.endpoints.first().map(|endpoint| endpoint.address),
+    }?;
+    let addresses = |states: [State; 2]| {
+        let own = service.endpoints.iter().filter(|endpoint| endpoint.address.is_ipv4() == first.is_ipv4());
+        let own = own.filter(|endpoint| states.contains(&endpoint.state));
+        list(own.map(|Endpoint { address, hostname, .. }| format!(r#"{{"ip":"{address}"{}}}"#, hostname_of(*hostname))))
+    };
+    let (ready, other) = (addresses([State::Ready, State::Unknown]), addresses([State::NotReady; 2]));
+    let metadata = format!(r#""name":"{}","namespace":"{}""#, service.name, service.namespace);
+    let ports = ports(service);
+    let subset = format!(r#"{{"addresses":{ready},"notReadyAddresses":{other},"ports":{ports}}}"#);
+    Some(object("v1", "Endpoints", &metadata, &format!(r#","subsets":[{subset}]"#)))
+}
+
 fn object(version: &str, kind: &str, metadata: &str, rest: &str) -> String {
     format!(r#"{{"apiVersion":"{version}","kind":"{kind}","metadata":{{{metadata}}}{rest}}}"#)
 }
@@ -61,8 +85,12 @@ fn endpoint(Endpoint { address, hostname, state }: &Endpoint) -> String {
         State::NotReady => r#""ready":false,"serving":false,"terminating":false"#,
         State::Terminating => r#""ready":false,"serving":true,"terminating":true"#,
     };
-    let hostname = hostname.map_or_else(String::new, |hostname| format!(r#","hostname":"{hostname}""#));
+    let hostname = hostname_of(*hostname);
     format!(r#"{{"addresses":["{address}"]{hostname},"conditions":{{{conditions}}}}}"#)
+}
+
+fn hostname_of(hostname: Option<&str>) -> String {
+    hostname.map_or_else(String::new, |hostname| format!(r#","hostname":"{hostname}""#))
 }
 
 fn list(items: impl Iterator<Item = String>) -> String {

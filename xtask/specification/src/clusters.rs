@@ -10,7 +10,7 @@ use specification::record::Type;
 use specification::scope::{self, Case};
 use specification::text;
 
-use crate::programs::{Kind, Program};
+use crate::programs::{KUBECONFIG, Kind, Program};
 use crate::report::Subject;
 use crate::write;
 use xtask::Failed;
@@ -31,7 +31,8 @@ pub(crate) fn subjects(clusters: &[Numbered]) -> Vec<Subject> {
 /// Starts an API server with the objects of all clusters, and writes a kubeconfig file for it.
 pub(crate) fn start_api(clusters: &[Numbered], folder: &Path) -> Result<FakeApi, Failed> {
     let api = FakeApi::start();
-    let objects = clusters.iter().flat_map(|(cluster, _)| specification::objects::json(cluster));
+    let all = |cluster| [specification::objects::json(cluster), specification::objects::endpoints(cluster)].concat();
+    let objects = clusters.iter().flat_map(|(cluster, _)| all(cluster));
     let objects: Result<Vec<Value>, _> = objects.map(|text| serde_json::from_str(&text)).collect();
     api.put_all(objects.map_err(|error| format!("an object: {error}"))?);
     let named = |key: &str, value: Value| json!([{ "name": "x", key: value }]);
@@ -41,7 +42,7 @@ pub(crate) fn start_api(clusters: &[Numbered], folder: &Path) -> Result<FakeApi,
         "users": named("user", json!({})),
         "contexts": named("context", json!({ "cluster": "x", "user": "x" })),
     });
-    write(&folder.join("kubeconfig"), &config.to_string())?;
+    write(&folder.join(KUBECONFIG), &config.to_string())?;
     Ok(api)
 }
 
@@ -52,7 +53,7 @@ pub(crate) fn start(server: (Kind, &Path), subjects: &[Subject], folder: &Path) 
     let probe = subjects.iter().rev().flat_map(|subject| &subject.cases).find(is_endpoint);
     let probe = probe.ok_or("no cluster has an endpoint")?;
     let zone = ZONE.trim_end_matches('.');
-    let file = folder.join("kubeconfig").display().to_string();
+    let file = folder.join(KUBECONFIG).display().to_string();
     let configuration = |port| {
         let kubernetes = format!("kubernetes {zone} in-addr.arpa ip6.arpa {{\n kubeconfig {file}\n pods insecure\n}}");
         format!(".:{port} {{\nbind 127.0.0.1\n{kubernetes}\n}}\n")

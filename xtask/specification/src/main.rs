@@ -44,7 +44,7 @@ fn command() -> Command {
                 .value_name("KIND=PATH")
                 .action(ArgAction::Append)
                 .value_parser(parse_server)
-                .help("Server to test: `portolan`, `coredns`, `knotd` or `nsd`, and its binary [default: Portolan]"),
+                .help("Server to test, and its binary [kinds: portolan, coredns, kube-dns, knotd, nsd; default: Portolan]"),
         )
         .arg(
             Arg::new("write")
@@ -73,7 +73,10 @@ struct Server {
 
 fn parse_server(text: &str) -> Result<Server, String> {
     let (kind, path) = text.split_once('=').ok_or("write it as KIND=PATH")?;
-    let kind = Kind::named(kind).ok_or_else(|| format!("`{kind}` is unknown; use portolan, coredns, knotd or nsd"))?;
+    let kind = Kind::named(kind).ok_or_else(|| {
+        let known = Kind::ALL.map(Kind::name).join(", ");
+        format!("`{kind}` is unknown; use one of {known}")
+    })?;
     Ok(Server { kind, binary: path.into() })
 }
 
@@ -95,9 +98,10 @@ fn run(options: &ArgMatches) -> Result<(), Failed> {
     let (zones, in_clusters) = (zones::subjects(&blocks), clusters::subjects(&clusters));
     for server in &servers {
         let (name, started) = (server.kind.name(), (server.kind, server.binary.as_path()));
-        let program = zones::start(started, &blocks, folder.path())?;
-        report::print(name, "zones", &report::verdicts(program.address(), &zones)?, examples);
-        drop(program);
+        if server.kind.has_zones() {
+            let program = zones::start(started, &blocks, folder.path())?;
+            report::print(name, "zones", &report::verdicts(program.address(), &zones)?, examples);
+        }
         if server.kind.has_clusters() {
             let program = clusters::start(started, &in_clusters, folder.path())?;
             report::print(name, "clusters", &report::verdicts(program.address(), &in_clusters)?, examples);

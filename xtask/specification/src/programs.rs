@@ -1,5 +1,6 @@
 //! Servers as programs: their configurations for a folder of zone files, and their processes.
 
+use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::fs::File;
 use std::net::SocketAddr;
@@ -16,22 +17,27 @@ use xtask::server::free_port;
 /// Maximum time until a server answers for its last zone.
 const START_TIMEOUT: Duration = Duration::from_secs(120);
 
+/// Name of the file with the access to the API server, beside the configurations.
+pub(crate) const KUBECONFIG: &str = "kubeconfig";
+
 /// Kind of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Portolan,
     CoreDns,
+    KubeDns,
     Knot,
     Nsd,
 }
 
 impl Kind {
-    const ALL: [Kind; 4] = [Kind::Portolan, Kind::CoreDns, Kind::Knot, Kind::Nsd];
+    pub(crate) const ALL: [Kind; 5] = [Kind::Portolan, Kind::CoreDns, Kind::KubeDns, Kind::Knot, Kind::Nsd];
 
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Kind::Portolan => "portolan",
             Kind::CoreDns => "coredns",
+            Kind::KubeDns => "kube-dns",
             Kind::Knot => "knotd",
             Kind::Nsd => "nsd",
         }
@@ -39,16 +45,30 @@ impl Kind {
 
     /// Returns true for servers that know clusters.
     pub(crate) const fn has_clusters(self) -> bool {
-        matches!(self, Kind::Portolan | Kind::CoreDns)
+        matches!(self, Kind::Portolan | Kind::CoreDns | Kind::KubeDns)
     }
 
-    /// Returns the arguments before the path of the configuration.
-    const fn arguments(self) -> &'static [&'static str] {
-        match self {
+    /// Returns true for servers that read zone files.
+    pub(crate) const fn has_zones(self) -> bool {
+        !matches!(self, Kind::KubeDns)
+    }
+
+    /// Returns the arguments for a configuration file. kube-dns reads the kubeconfig file beside it.
+    fn arguments(self, file: &Path, port: u16) -> Result<Vec<OsString>, Failed> {
+        let before: &[&str] = match self {
             Kind::Portolan | Kind::CoreDns => &["-conf"],
             Kind::Knot => &["-c"],
             Kind::Nsd => &["-d", "-c"],
-        }
+            Kind::KubeDns => {
+                let (kubeconfig, health) = (file.with_file_name(KUBECONFIG), free_port()?);
+                let mut access = OsString::from("--kubecfg-file=");
+                access.push(kubeconfig);
+                let rest = ["--dns-bind-address=127.0.0.1".to_owned(), format!("--dns-port={port}")];
+                let rest = rest.into_iter().chain([format!("--healthz-port={health}")]).map(OsString::from);
+                return Ok(core::iter::once(access).chain(rest).collect());
+            }
+        };
+        Ok(before.iter().map(OsString::from).chain([file.into()]).collect())
     }
 
     /// Returns the configuration for the zone files of a folder.
@@ -57,6 +77,7 @@ impl Kind {
             Kind::Portolan | Kind::CoreDns => corefile(folder, port),
             Kind::Knot => knot(origins, folder, port),
             Kind::Nsd => nsd(origins, folder, port),
+            Kind::KubeDns => String::new(),
         }
     }
 
@@ -92,7 +113,7 @@ impl Program {
         let log = folder.join(format!("{}.log", kind.name()));
         let output = File::create(&log).map_err(|error| error.to_string())?;
         let mut command = Command::new(binary);
-        command.args(kind.arguments()).arg(&file);
+        command.args(kind.arguments(&file, port)?);
         command.stdin(Stdio::null()).stderr(output.try_clone().map_err(|error| error.to_string())?).stdout(output);
         let child = command.spawn().map_err(|error| format!("`{}` cannot be started: {error}", kind.name()))?;
         let program = Program { child, port };
