@@ -22,7 +22,7 @@ use crate::query::Query;
 use crate::router::Router;
 use crate::scheme::Scheme;
 use crate::server_metrics::ServerMetrics;
-use crate::shares::Share;
+use crate::shares::{Destination, Share};
 use crate::singleflight::{ExchangesInFlight, Singleflight};
 use crate::tap::Answerers;
 use crate::trail::STEPS_MAX;
@@ -190,6 +190,14 @@ impl Generation {
         worker.log_text(Level::Error, Source::Server, message);
         self.metrics.count_panic(worker);
         Failure::servfail(EdeCode::OTHER, "a plugin panicked")
+    }
+
+    /// Returns what a transaction waits for.
+    #[must_use]
+    pub fn destination(&self, transaction: &Transaction) -> Destination {
+        let Transaction { block, at: step, query, .. } = transaction;
+        let place = self.block(*block).chain.steps()[*step].plugin.destination(query);
+        Destination { block: *block, step: *step, place }
     }
 
     /// Reserves a slot at the plugin where a transaction waits.

@@ -109,6 +109,13 @@ pub trait Plugin: Send + Sync {
         false
     }
 
+    /// Returns the number of the place, among those that this plugin asks, that a query waits for: a line of *forward*.
+    /// Queries that wait for one place leave room for those that wait for another one
+    /// ([`ClientShares`](crate::ClientShares)).
+    fn destination(&self, _query: &Query) -> usize {
+        0
+    }
+
     /// Reserves one of the slots for queries that wait at this plugin, as *forward*'s `max_concurrent` does.
     ///
     /// The engine calls it before [`Plugin::resolve`], and also for a query that only waits for the reply to an

@@ -1,4 +1,4 @@
-//! Fair shares of a limit: the queries that hold its slots, counted by client.
+//! Fair shares of a limit: the queries that hold its slots, counted by client and by what they wait for.
 //!
 //! Without shares, one client that floods a slow zone takes all slots, and the queries of other clients fail. With
 //! shares, a client may hold at most a multiple of the number of free slots (dynamic threshold, Choudhury and Hahne
@@ -10,11 +10,16 @@
 //! | 10 | 33 |
 //! | 100 | 11 |
 //!
+//! What queries wait for, such as a line of *forward*, has a share, too: a zone whose servers are silent would otherwise
+//! take all slots as soon as many clients ask for its names, and the names of all other zones would fail. The clients
+//! of a destination share what is left for it.
+//!
 //! The newest query of the greedy client loses, because no work has been done for it yet. Nothing is evicted, so a
 //! decision takes no lock and costs the same for each query.
 //!
-//! Clients are counted in two rows of buckets with different hashes, of which the lower count is valid (a count-min
-//! sketch). The memory does not depend on the number of clients, and somebody who forges source addresses cannot
+//! Clients and destinations are counted in two rows of buckets with different hashes, of which the lower count is valid (a count-min
+//! sketch). A destination may hold thousands of slots, so a client that meets one in both rows counts as greedy; of
+//! ten destinations and a million clients, six do. The memory does not depend on the number of clients, and somebody who forges source addresses cannot
 //! predict which buckets another client uses. Below a quarter of the limit, nothing is counted and no memory is used.
 
 use core::error::Error;
@@ -28,12 +33,16 @@ use foldhash::fast::RandomState;
 use host::invariant::{Expected as _, holds};
 use host::planted::{Bug, is_planted};
 
+use crate::ids::BlockId;
+
 /// Rows of the sketch. With two, a client is counted too high only if it meets greedy clients in both.
 const ROWS: usize = 2;
 /// Buckets of a row. With 5,000 clients in flight, a bucket has one or two of them. The rows take 32 KiB.
 const BUCKETS: usize = 4096;
 /// Slots that a client may hold for each free one.
 const PER_FREE_SLOT: u64 = 8;
+/// Slots that the queries for a destination may hold for each free one: a single one leaves about a twentieth.
+const PER_FREE_SLOT_OF_DESTINATION: u64 = 16;
 /// Part of the limit that is given out without counting clients.
 const UNCOUNTED_PART: u32 = 4;
 
@@ -56,6 +65,8 @@ pub enum ShareError {
     Full,
     /// The client of the query holds more than its share.
     Greedy,
+    /// The queries that wait for the same destination hold more than their share.
+    Crowded,
 }
 
 impl fmt::Display for ShareError {
@@ -63,17 +74,30 @@ impl fmt::Display for ShareError {
         f.write_str(match self {
             ShareError::Full => "all slots are in use",
             ShareError::Greedy => "the client of the query holds more than its share of the slots",
+            ShareError::Crowded => "the queries for this destination hold more than their share of the slots",
         })
     }
 }
 
 impl Error for ShareError {}
 
+/// What queries wait for: a place that a step of a server block asks, such as a line of *forward*.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Destination {
+    /// Server block.
+    pub block: BlockId,
+    /// Index of the step.
+    pub step: usize,
+    /// Number of the place ([`Plugin::destination`](crate::Plugin::destination)).
+    pub place: usize,
+}
+
 /// Slot of one query; dropping it frees the slot.
 #[derive(Debug)]
 pub struct Share {
     shares: Arc<ClientShares>,
-    counted_in: Option<[usize; ROWS]>,
+    /// Buckets of the destination and of the client in which the slot is counted.
+    counted_in: [Option<[usize; ROWS]>; 2],
 }
 
 impl ClientShares {
@@ -94,14 +118,15 @@ impl ClientShares {
         self.limit
     }
 
-    /// Takes a slot for a query of a client. An IPv6 client is its network of 64 bits.
+    /// Takes a slot for a query of a client. An IPv6 client is its network of 64 bits. Without a destination, all
+    /// queries wait for the same.
     ///
     /// # Errors
-    /// No slot is free, or none for this client.
-    pub fn acquire(self: &Arc<Self>, client: IpAddr) -> Result<Share, ShareError> {
+    /// No slot is free, or none for this client or destination.
+    pub fn acquire(self: &Arc<Self>, client: IpAddr, destination: Option<Destination>) -> Result<Share, ShareError> {
         let before = self.in_use.fetch_add(1, Ordering::Relaxed);
         holds(before < u32::MAX - 1, "each slot in use is counted once");
-        let mut share = Share { shares: Arc::clone(self), counted_in: None };
+        let mut share = Share { shares: Arc::clone(self), counted_in: [None; 2] };
         if before >= self.limit {
             if is_planted(Bug::KeepsSlot) {
                 self.in_use.fetch_add(1, Ordering::Relaxed);
@@ -111,13 +136,22 @@ impl ClientShares {
         if before < self.limit / UNCOUNTED_PART {
             return Ok(share);
         }
-        let (counts, buckets) = (self.counts(), self.buckets(client));
-        let held = counts.iter().zip(buckets).map(|(row, bucket)| row[bucket].fetch_add(1, Ordering::Relaxed)).min();
-        share.counted_in = Some(buckets);
-        if held.unwrap_or(0) < self.held_max(self.limit - before) {
-            return Ok(share);
+        // What exceeds its share is given back when the share is dropped.
+        let mut free = self.limit - before;
+        if let Some(destination) = destination {
+            let buckets = self.buckets(self.hash.hash_one(destination));
+            share.counted_in[0] = Some(buckets);
+            free = left(free, self.count(buckets)).ok_or(ShareError::Crowded)?;
         }
-        Err(ShareError::Greedy)
+        let buckets = self.buckets(self.hash.hash_one(client_network(client)));
+        share.counted_in[1] = Some(buckets);
+        if self.count(buckets) < self.held_max(free) { Ok(share) } else { Err(ShareError::Greedy) }
+    }
+
+    /// Counts a slot in these buckets. Returns how many were counted there before.
+    fn count(&self, buckets: [usize; ROWS]) -> u32 {
+        let rows = self.counts().iter().zip(buckets);
+        rows.map(|(row, bucket)| row[bucket].fetch_add(1, Ordering::Relaxed)).min().unwrap_or(0)
     }
 
     /// Returns the number of slots that one client may hold while `free` ones are left.
@@ -135,8 +169,7 @@ impl ClientShares {
         self.counts.get_or_init(|| Box::new([const { [const { AtomicU32::new(0) }; BUCKETS] }; ROWS]))
     }
 
-    fn buckets(&self, client: IpAddr) -> [usize; ROWS] {
-        let hash = self.hash.hash_one(client_network(client));
+    fn buckets(&self, hash: u64) -> [usize; ROWS] {
         let bucket = |hash: u64| usize::try_from(hash % BUCKETS as u64).unwrap_or(0);
         [bucket(hash), bucket(hash / BUCKETS as u64)]
     }
@@ -146,13 +179,23 @@ impl Drop for Share {
     fn drop(&mut self) {
         let in_use = self.shares.in_use.fetch_sub(1, Ordering::Relaxed);
         holds(in_use > 0, "a slot that is freed is in use");
-        let Some(buckets) = self.counted_in else { return };
-        let counts = self.shares.counts.get().expected("the counts of a client that is counted");
-        for (row, bucket) in counts.into_iter().flat_map(|rows| rows.iter()).zip(buckets) {
-            let held = row[bucket].fetch_sub(1, Ordering::Relaxed);
-            holds(held > 0, "a slot that is freed is counted for its client");
+        for buckets in self.counted_in.into_iter().flatten() {
+            let counts = self.shares.counts.get().expected("the counts of a client that is counted");
+            for (row, bucket) in counts.into_iter().flat_map(|rows| rows.iter()).zip(buckets) {
+                let held = row[bucket].fetch_sub(1, Ordering::Relaxed);
+                holds(held > 0, "a slot that is freed is counted for its client and its destination");
+            }
         }
     }
+}
+
+/// Returns how many of the `free` slots are left for a destination that holds `held`; `None` without any. Each that it
+/// takes is one less that is free, so it comes to its limit sooner than the others do.
+fn left(free: u32, held: u32) -> Option<u32> {
+    let room = (PER_FREE_SLOT_OF_DESTINATION * u64::from(free)).checked_sub(u64::from(held))?;
+    let left = room.div_ceil(PER_FREE_SLOT_OF_DESTINATION + 1);
+    holds(left <= u64::from(free), "a destination gets slots that are free");
+    u32::try_from(left).ok().filter(|left| *left > 0)
 }
 
 /// Returns the address by which a client is counted: its IPv4 address, or its IPv6 prefix of 64 bits, because a host
@@ -176,7 +219,7 @@ mod tests {
     /// Takes as many slots as the client gets.
     fn flood(shares: &Arc<ClientShares>, client: IpAddr, held: &mut Vec<Share>) {
         for _ in 0..2 * shares.limit() {
-            held.extend(shares.acquire(client));
+            held.extend(shares.acquire(client, None));
         }
     }
 
@@ -186,7 +229,7 @@ mod tests {
             let (shares, mut held) = (ClientShares::new(limit), Vec::new());
             flood(&shares, v4(1), &mut held);
             assert_eq!(held.len(), limit as usize);
-            assert_eq!(shares.acquire(v4(2)).unwrap_err(), ShareError::Full);
+            assert_eq!(shares.acquire(v4(2), None).unwrap_err(), ShareError::Full);
         }
     }
 
@@ -196,19 +239,64 @@ mod tests {
             let (shares, mut held) = (ClientShares::new(1000), Vec::new());
             // In turns, like clients that ask at the same time.
             for _ in 0..shares.limit() {
-                (0..greedy).for_each(|client| held.extend(shares.acquire(v4(client))));
+                (0..greedy).for_each(|client| held.extend(shares.acquire(v4(client), None)));
             }
             let free = 1000 - held.len();
             assert!(free >= free_min, "{greedy} greedy clients leave {free} slots");
             if greedy <= 100 {
                 // One may share both buckets with greedy clients, whatever the seed; three do not.
-                let other = (100_000..100_003).find_map(|client| shares.acquire(v4(client)).ok());
+                let other = (100_000..100_003).find_map(|client| shares.acquire(v4(client), None).ok());
                 assert!(other.is_some(), "another client gets a slot");
-                assert_eq!(shares.acquire(v4(0)).unwrap_err(), ShareError::Greedy);
+                assert_eq!(shares.acquire(v4(0), None).unwrap_err(), ShareError::Greedy);
                 drop(other);
             }
             held.clear();
-            assert!(shares.acquire(v4(0)).is_ok(), "dropped slots are free again");
+            assert!(shares.acquire(v4(0), None).is_ok(), "dropped slots are free again");
+        }
+    }
+
+    #[test]
+    fn a_destination_leaves_slots_for_others_whoever_asks() {
+        let shares = ClientShares::new(1000);
+        let place = |place| Some(Destination { block: BlockId(0), step: 3, place });
+        let (mut held, mut refused) = (Vec::new(), Vec::new());
+        for client in 0..5000 {
+            match shares.acquire(v4(client), place(0)) {
+                Ok(share) => held.push(share),
+                Err(error) => refused.push(error),
+            }
+        }
+        assert!((940..=960).contains(&held.len()), "{}", held.len());
+        // Few clients share both buckets with the destination.
+        let crowded = refused.iter().filter(|error| **error == ShareError::Crowded).count();
+        assert!(crowded >= refused.len() - 20, "{crowded} of {}", refused.len());
+        let others: Vec<Share> = (5000..5060).filter_map(|client| shares.acquire(v4(client), place(1)).ok()).collect();
+        assert!(others.len() >= 30, "{}", others.len());
+        drop((held, others));
+        let counts = shares.counts.get().into_iter().flat_map(|rows| rows.iter().flatten());
+        assert!(counts.into_iter().all(|count| count.load(Ordering::Relaxed) == 0));
+    }
+
+    #[test]
+    fn the_clients_of_a_destination_share_what_is_left_for_it() {
+        let (shares, mut held) = (ClientShares::new(1000), Vec::new());
+        let only = Some(Destination { block: BlockId(0), step: 3, place: 0 });
+        for _ in 0..2000 {
+            held.extend(shares.acquire(v4(1), only));
+        }
+        assert!((780..=860).contains(&held.len()), "{}", held.len());
+        assert_eq!(shares.acquire(v4(1), only).unwrap_err(), ShareError::Greedy);
+        let others = (2..102).filter_map(|client| shares.acquire(v4(client), only).ok());
+        assert!(others.collect::<Vec<Share>>().len() >= 90);
+    }
+
+    #[test]
+    fn a_small_limit_belongs_to_whoever_comes_for_a_destination() {
+        let only = Some(Destination { block: BlockId(0), step: 3, place: 0 });
+        for limit in 1..=8 {
+            let shares = ClientShares::new(limit);
+            let held: Vec<Share> = (0..limit).map_while(|client| shares.acquire(v4(client), only).ok()).collect();
+            assert_eq!(held.len(), limit as usize);
         }
     }
 
@@ -222,8 +310,8 @@ mod tests {
     #[test]
     fn forged_addresses_do_not_count_for_others() {
         let (shares, mut held) = (ClientShares::new(6144), Vec::new());
-        (0..5000).for_each(|client| held.extend(shares.acquire(v4(client))));
-        let refused = (0..500).filter(|client| shares.acquire(v4(1_000_000 + client)).is_err()).count();
+        (0..5000).for_each(|client| held.extend(shares.acquire(v4(client), None)));
+        let refused = (0..500).filter(|client| shares.acquire(v4(1_000_000 + client), None).is_err()).count();
         assert_eq!((held.len(), refused), (5000, 0));
     }
 
@@ -231,10 +319,10 @@ mod tests {
     fn the_addresses_of_an_ipv6_network_are_one_client() {
         let (shares, mut held) = (ClientShares::new(1000), Vec::new());
         for host in 0..2000 {
-            held.extend(shares.acquire(IpAddr::V6((0x2001_0db8_u128 << 96 | host).into())));
+            held.extend(shares.acquire(IpAddr::V6((0x2001_0db8_u128 << 96 | host).into()), None));
         }
         assert!(held.len() <= 900, "{}", held.len());
-        assert!(shares.acquire(IpAddr::V6((0x2001_0db8_0001_u128 << 80).into())).is_ok());
+        assert!(shares.acquire(IpAddr::V6((0x2001_0db8_0001_u128 << 80).into()), None).is_ok());
         assert_eq!(client_network("::ffff:10.0.0.1".parse().unwrap()), client_network(v4(1)));
     }
 
@@ -244,7 +332,7 @@ mod tests {
         std::thread::scope(|scope| {
             for client in 0..4 {
                 let shares = &shares;
-                scope.spawn(move || (0..10_000).for_each(|_| drop(shares.acquire(v4(client)))));
+                scope.spawn(move || (0..10_000).for_each(|_| drop(shares.acquire(v4(client), None))));
             }
         });
         assert_eq!(shares.in_use.load(Ordering::Relaxed), 0);

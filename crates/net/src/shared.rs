@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use arc_swap::ArcSwap;
 use engine::{
-    ClientShares, Driver, Failure, Generation, Io, Progress, Resolved, Share, ShareError, Transaction, Worker,
+    ClientShares, Destination, Driver, Failure, Generation, Io, Progress, Resolved, Share, ShareError, Transaction,
+    Worker,
 };
 use host::invariant::holds;
 use metrics::{Counter, Registry};
@@ -128,7 +129,7 @@ impl Shared {
         mut transaction: Box<Transaction>,
         deliver: impl FnOnce(&mut Transaction, Progress) + 'static,
     ) -> Option<AbortHandle> {
-        match self.admit(&transaction) {
+        match self.admit(generation, &transaction) {
             Ok(admitted) => Some(self.run(generation, transaction, admitted, deliver)),
             Err(failure) => {
                 let progress = self.fail(generation, &mut transaction, failure);
@@ -144,8 +145,12 @@ impl Shared {
     ///
     /// # Errors
     /// A limit is reached, which is counted.
-    pub(crate) fn admit(self: &Rc<Self>, transaction: &Transaction) -> Result<Admitted, Failure> {
-        let parked = Parked::new(self, transaction)?;
+    pub(crate) fn admit(
+        self: &Rc<Self>,
+        generation: &Generation,
+        transaction: &Transaction,
+    ) -> Result<Admitted, Failure> {
+        let parked = Parked::new(self, generation.destination(transaction), transaction)?;
         let (turn, is_first) = self.cpu.turn(transaction.query.peer.address.ip());
         if is_first {
             self.spawn(Rc::clone(&self.cpu).serve_waiting());
@@ -250,15 +255,17 @@ impl Parked {
     ///
     /// # Errors
     /// One of the limits of parked queries is reached.
-    fn new(shared: &Rc<Shared>, transaction: &Transaction) -> Result<Parked, Failure> {
+    fn new(shared: &Rc<Shared>, destination: Destination, transaction: &Transaction) -> Result<Parked, Failure> {
         let refuse = |cause| {
             shared.count(shared.limits.parked);
             Err(Failure::servfail(EdeCode::OTHER, cause))
         };
-        let slot = match shared.all_parked.slots.acquire(transaction.query.peer.address.ip()) {
+        let client = transaction.query.peer.address.ip();
+        let slot = match shared.all_parked.slots.acquire(client, Some(destination)) {
             Ok(slot) => slot,
             Err(ShareError::Full) => return refuse("too many queries wait for an upstream"),
             Err(ShareError::Greedy) => return refuse("too many queries of this client wait for an upstream"),
+            Err(ShareError::Crowded) => return refuse("too many queries wait for the upstreams of this name"),
         };
         // Counted before the limit is checked: two workers that check at the same time would both be let in otherwise.
         // The drop of `Parked` takes the bytes of a query that is refused back.

@@ -135,7 +135,7 @@ fn answer_batch(
                 batch.answer(at, response.finish(query));
             }
             Progress::Dropped => {}
-            Progress::Waiting => match shared.admit(transaction) {
+            Progress::Waiting => match shared.admit(generation, transaction) {
                 Ok(admitted) => {
                     let waiting = std::mem::replace(transaction, shared.worker.borrow_mut().take_transaction());
                     park(shared, generation, bound, waiting, admitted);

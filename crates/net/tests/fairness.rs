@@ -100,6 +100,30 @@ fn a_flood_of_a_silent_zone_leaves_places_for_another_client() {
     }
 }
 
+/// Many clients, of which none is greedy, ask for names of a zone whose servers are silent.
+#[test]
+fn a_silent_zone_leaves_places_for_other_zones_whoever_asks() {
+    let (upstream, silent) = (Upstream::new(), Upstream::new());
+    // The second server block has the same listener.
+    let blocks = format!("{}\n}}\nsilent.test {{\noutward {}", lines(&upstream), silent.address());
+    let running = Running::start_with(&blocks, small());
+    serve_fast(upstream);
+    // Each has its own address, and more of them ask than there are places.
+    let clients: Vec<UdpSocket> = (2..=250).map(|number| client(&running, number)).collect();
+    for (number, client) in (0..).zip(&clients) {
+        client.send(&question(number, &format!("a{number}.silent.test."), Type::A).packet()).expect("a query leaves");
+        local_answer(client);
+    }
+    assert!(hits(&running, "parked_queries") > 0.0);
+    // One client may be counted together with the silent zone, whatever the seed; three are not.
+    let answered = (251..=253).map(|number| {
+        let other = client(&running, number);
+        let asked = |number| question(number, &format!("fast{number}.test."), Type::A);
+        (0..50).filter(|number| ask(&other, &asked(*number)) == Rcode::NOERROR).count()
+    });
+    assert_eq!(answered.max(), Some(50));
+}
+
 #[test]
 fn pipelined_queries_leave_places_for_another_client() {
     // The listener accepts connections and answers nothing.

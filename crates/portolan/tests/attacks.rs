@@ -332,6 +332,57 @@ fn lying_upstream(lies: &'static [(&'static str, u8, &'static [u8])]) -> (Socket
     (address, asked)
 }
 
+/// Many clients ask for names of a zone whose servers are silent: none of them is greedy, and together they want more
+/// places than there are.
+#[test]
+fn a_silent_zone_leaves_places_for_the_zones_of_other_forward_lines() {
+    let _alone = alone();
+    let silent = UdpSocket::bind("127.0.0.1:0").expect("a socket");
+    let (upstream, _) = lying_upstream(&[("good", 0, b"\xc0\x0c\0\x01\0\x01\0\0\0\x3c\0\x04\xc0\0\x02\x01")]);
+    let folder = Folder::new("silent-zone");
+    let corefile = format!(
+        ".:0 {{\nbind 127.0.0.1\nprometheus localhost:0\nhosts /dev/null {{\n192.0.2.1 www.example.org\nfallthrough\n}}\n\
+         forward silent.test {}\nforward . {upstream}\n}}\n",
+        silent.local_addr().expect("an address")
+    );
+    let mut server = Server::start(&folder.write("Corefile", &corefile));
+    let pages = server.address_of("localhost:0");
+    let address = server.address_of("dns://127.0.0.1:0");
+    let mut other = Client::new(address).waiting(PATIENCE);
+    let is_reached = || {
+        let hits = "portolan_limit_hits_total{limit=\"parked_queries\"} ";
+        page(pages, "/metrics").is_some_and(|(_, text)| text.lines().any(|line| line.starts_with(hits)))
+    };
+    // Queries that have waited for seconds fail, so that the flood must go on until the others have their answers.
+    let mut number = 0_u16;
+    let mut flood = |other: &mut Client| {
+        for _ in 0..32 {
+            let [high, low] = number.to_be_bytes();
+            let client = UdpSocket::bind((Ipv4Addr::new(127, 1, high, low.max(1)), 0)).expect("a socket");
+            for question in 0..8 {
+                let name = format!("n{number}-{question}.silent.test.");
+                client.send_to(&query(question, &name, Type::A), address).expect("a query leaves");
+            }
+            number = number.wrapping_add(1);
+        }
+        assert_eq!(other.ask("www.example.org.", Type::A).expect("an answer").rcode(), Rcode::NOERROR);
+    };
+    wait_until("a limit is reached", || {
+        flood(&mut other);
+        is_reached()
+    });
+    // One client may be counted together with the silent zone, whatever the seed; three are not.
+    let answered = (2..5).map(|number| {
+        let mut client = Client::at(Ipv4Addr::new(127, 0, 0, number).into(), address).waiting(PATIENCE);
+        let is_answered = |_: &u16| {
+            flood(&mut other);
+            client.ask("good.test.", Type::A).is_some_and(|answer| answer.rcode() == Rcode::NOERROR)
+        };
+        (0..20_u16).filter(is_answered).count()
+    });
+    assert_eq!(answered.max(), Some(20));
+}
+
 #[test]
 fn drops_malformed_upstream_responses_without_caching_them() {
     let _alone = alone();

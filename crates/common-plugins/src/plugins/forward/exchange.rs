@@ -39,7 +39,7 @@ impl Stanza {
     pub(super) fn acquire_permit(&self, query: &Query, io: &dyn Io) -> Result<Option<Share>, Failure> {
         let Some(slots) = &self.slots else { return Ok(None) };
         let client = query.peer.address.ip();
-        slots.acquire(client).map(Some).map_err(|error| {
+        slots.acquire(client, None).map(Some).map_err(|error| {
             io.counters().count(self.metrics.rejected);
             let limit = slots.limit();
             let (cause, text) = match error {
@@ -47,7 +47,8 @@ impl Stanza {
                     format!("concurrent queries exceeded maximum {limit}"),
                     "too many queries wait for upstreams (max_concurrent)",
                 ),
-                ShareError::Greedy => (
+                // All wait for the upstreams of this line.
+                ShareError::Crowded | ShareError::Greedy => (
                     format!("concurrent queries of one client exceeded its share of maximum {limit}"),
                     "too many queries of this client wait for upstreams (max_concurrent)",
                 ),

@@ -75,6 +75,10 @@ impl Plugin for Forward {
         self.explained(query, now)
     }
 
+    fn destination(&self, query: &Query) -> usize {
+        self.stanza_for(query, 0).unwrap_or_default()
+    }
+
     fn acquire_permit(&self, query: &Query, io: &dyn Io) -> Result<Option<Share>, Failure> {
         self.stanza_for(query, 0).map_or(Ok(None), |at| self.stanzas[at].acquire_permit(query, io))
     }

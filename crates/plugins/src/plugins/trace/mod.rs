@@ -152,6 +152,10 @@ impl Plugin for Traced {
         self.plugin.on_resolved(query, response, worker)
     }
 
+    fn destination(&self, query: &Query) -> usize {
+        self.plugin.destination(query)
+    }
+
     fn acquire_permit(&self, query: &Query, io: &dyn Io) -> Result<Option<Share>, Failure> {
         self.plugin.acquire_permit(query, io)
     }
