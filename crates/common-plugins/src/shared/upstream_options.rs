@@ -42,7 +42,7 @@ pub trait HasUpstreams {
     fn upstreams(&mut self) -> &mut UpstreamOptions;
 }
 
-/// Names that a directive forwards: FROM and all below, without those of `except`.
+/// Names that a directive forwards: FROM, and all below without those of `except`.
 pub struct ForwardedNames {
     from: Name,
     except: Zones,
@@ -72,18 +72,18 @@ impl UpstreamOptions {
         &self.except
     }
 
-    /// Returns the names to forward. An exception equal to FROM would leave nothing, so it is ignored.
+    /// Returns the names to forward.
     pub fn forwarded_names(&self) -> ForwardedNames {
-        let except = self.except.iter().filter(|name| **name != self.from).cloned().collect();
+        let except = self.except.iter().cloned().collect();
         let has_resolver_arpa = resolver_arpa::contains(self.from.as_ref());
         ForwardedNames { from: self.from.clone(), except, has_resolver_arpa }
     }
 }
 
 impl ForwardedNames {
-    /// Returns true if a name (in lower case) is forwarded.
+    /// Returns true if a name (in lower case) is forwarded. FROM itself is, whatever `except` says, as in CoreDNS.
     pub fn contain(&self, key: NameRef<'_>) -> bool {
-        key.is_within(self.from.as_ref()) && !self.except.contain(key)
+        key == self.from.as_ref() || key.is_within(self.from.as_ref()) && !self.except.contain(key)
     }
 
     /// Returns FROM: the zone whose names are forwarded.

@@ -133,12 +133,30 @@ fn records(section: &str, (old, new): (&[Record], &[Record]), asked: &Asked, tol
     let (old, new) = (texts(old), texts(new));
     let without_ttls = |texts: &BTreeMap<String, String>| texts.keys().map(|text| cut_ttl(text)).collect();
     let ttls: [BTreeSet<String>; 2] = [without_ttls(&old), without_ttls(&new)];
-    let what = if ttls[0] == ttls[1] { format!("{section} TTL") } else { section.to_owned() };
+    let what = match (ttls[0] == ttls[1], is_lower(&old, &new)) {
+        (true, true) => format!("{section} TTL lower"),
+        (true, false) => format!("{section} TTL"),
+        (false, _) => section.to_owned(),
+    };
     let only = |some: &BTreeMap<String, String>, other: &BTreeMap<String, String>| -> Vec<String> {
         some.iter().filter(|(key, _)| !other.contains_key(*key)).map(|(_, text)| text.clone()).collect()
     };
     let missing = only(&old, &new).into_iter().map(|text| format!("{what} -{text}"));
     missing.chain(only(&new, &old).into_iter().map(|text| format!("{what} +{text}"))).collect()
+}
+
+/// Returns true if no record has a higher TTL than the lowest of the same old record.
+fn is_lower(old: &BTreeMap<String, String>, new: &BTreeMap<String, String>) -> bool {
+    let lowest = |texts: &BTreeMap<String, String>| {
+        let mut lowest = BTreeMap::<String, u32>::new();
+        for text in texts.keys() {
+            let ttl = text.split(' ').nth(1).and_then(|ttl| ttl.parse().ok()).unwrap_or(u32::MAX);
+            lowest.entry(cut_ttl(text)).and_modify(|other| *other = ttl.min(*other)).or_insert(ttl);
+        }
+        lowest
+    };
+    let (old, new) = (lowest(old), lowest(new));
+    new.iter().all(|(record, ttl)| old.get(record).is_some_and(|other| ttl <= other))
 }
 
 /// Returns a record as text, with the TTL 0.
@@ -156,10 +174,18 @@ fn cut_ttl(text: &str) -> String {
 /// an alias leads to it.
 pub(crate) fn shape(response: &Parsed, qtype: Type) -> String {
     let answers = response.section(Section::Answer);
-    let is_alias = |record: &&Record| matches!(record.rtype, Type::CNAME | Type::DNAME) && record.rtype != qtype;
+    let is_asked = |record: &Record| response.question.as_ref().is_some_and(|question| record.owner == question.0);
+    let is_alias = |record: &&Record| match record.rtype {
+        Type::CNAME => qtype != Type::CNAME,
+        // That of a parent is an alias, whatever the type of the query.
+        Type::DNAME => qtype != Type::DNAME || !is_asked(record),
+        _ => false,
+    };
     let aliases = answers.iter().filter(is_alias).count();
     let end = match response.rcode().to_string().as_str() {
         "NOERROR" if answers.len() > aliases => "ANSWER".to_owned(),
+        // An alias is an answer, too.
+        "NOERROR" if qtype == Type::ANY && aliases > 0 => "ANSWER".to_owned(),
         "NOERROR" => without_records(response).to_owned(),
         other => other.to_owned(),
     };

@@ -9,6 +9,7 @@
 mod asking;
 mod cluster;
 mod compare;
+mod facts;
 mod grammar;
 mod questions;
 mod random;

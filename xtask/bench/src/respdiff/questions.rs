@@ -103,6 +103,7 @@ const HEADER: usize = 12;
 const DRAWS_MAX: usize = 50;
 
 /// Question as a message.
+#[derive(Clone)]
 pub(crate) struct Query {
     /// The question as text: name, type, and what is unusual.
     pub(crate) text: String,

@@ -21,6 +21,19 @@ pub(crate) enum Outcome {
     Incomplete,
 }
 
+/// Number of questions for each rule in the list of those that are explained.
+const EXAMPLES: usize = 20;
+
+/// How often a question has been asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Attempt {
+    /// It is asked again if its differences have no rule.
+    First,
+    Last,
+    /// What keeps a seed from its questions.
+    Only,
+}
+
 /// A question with differences.
 pub(crate) struct Case<'c> {
     pub(crate) seed: u64,
@@ -34,6 +47,8 @@ pub(crate) struct Report {
     rules: Rules,
     folder: PathBuf,
     file: File,
+    /// File with examples for each rule, for those who review the rules.
+    examples: File,
     /// File with the counts of each seed, from which those of several runs can be added.
     counts: File,
     /// Counts of the rows up to the last seed.
@@ -43,6 +58,8 @@ pub(crate) struct Report {
     same: usize,
     explained: usize,
     unexplained: usize,
+    /// Questions with differences that no rule explains and that did not come again.
+    once: usize,
     /// Questions without a response of CoreDNS, and those of them without one of Portolan.
     silent: [usize; 2],
     corefiles: usize,
@@ -61,12 +78,14 @@ impl Report {
             rules,
             folder: folder.to_owned(),
             file: create("unexplained.txt")?,
+            examples: create("explained.txt")?,
             counts: create("counts.txt")?,
             started: Instant::now(),
             questions: 0,
             same: 0,
             explained: 0,
             unexplained: 0,
+            once: 0,
             silent: [0, 0],
             corefiles: 0,
             refused: Vec::new(),
@@ -81,21 +100,50 @@ impl Report {
         self.silent[1] += usize::from(both);
     }
 
-    /// Counts a question with its differences and the responses. Writes those that no rule explains.
-    pub(crate) fn add(&mut self, case: &Case, differences: Vec<String>, responses: [Option<&[u8]>; 2]) {
-        self.questions += 1;
-        if differences.is_empty() {
-            self.same += 1;
-            return;
-        }
+    /// Counts a question with its differences and the responses. Writes those that no rule explains. Returns false, and
+    /// counts only that, if the question should be asked again.
+    pub(crate) fn add(
+        &mut self,
+        case: &Case,
+        differences: Vec<String>,
+        responses: [Option<&[u8]>; 2],
+        attempt: Attempt,
+    ) -> bool {
         let all = differences.join("; ");
-        let left = self.rules.unexplained(&case.words, &case.question, differences);
-        if left.is_empty() {
-            self.explained += 1;
-            return;
+        let is_same = differences.is_empty();
+        let (left, rules) = self.rules.unexplained(&case.words, &case.question, differences);
+        if !left.is_empty() && attempt == Attempt::First {
+            self.once += 1;
+            return false;
         }
-        self.unexplained += 1;
-        let (seed, question, left) = (case.seed, &case.question, left.join("; "));
+        self.questions += 1;
+        if is_same {
+            self.same += 1;
+        } else if left.is_empty() {
+            self.explained += 1;
+            self.write_examples(case, &all, &rules);
+        } else {
+            self.unexplained += 1;
+            self.once -= usize::from(attempt == Attempt::Last);
+            self.write(case, &left.join("; "), &all, responses);
+        }
+        true
+    }
+
+    /// Writes a question for each rule that explains it, if the rule has few examples yet.
+    fn write_examples(&mut self, case: &Case, all: &str, rules: &[usize]) {
+        for &at in rules {
+            let rule = &self.rules.rules[at];
+            if rule.count <= EXAMPLES {
+                let words = case.words.own.iter().map(String::as_str).collect::<Vec<_>>().join(" ");
+                let _ = writeln!(self.examples, "{rule}\t{}\t{}\t{all}\t{words}", case.seed, case.question);
+            }
+        }
+    }
+
+    /// Prints an unexplained difference if there are few, and writes it to the file.
+    fn write(&mut self, case: &Case, left: &str, all: &str, responses: [Option<&[u8]>; 2]) {
+        let (seed, question) = (case.seed, &case.question);
         if self.unexplained <= SHOWN {
             let corefile = self.folder.join(seed.to_string()).join("Corefile");
             println!("seed {seed}, {}: {question}: {left}", corefile.display());
@@ -127,8 +175,8 @@ impl Report {
 
     /// Writes the totals after a seed, and the number of its questions for each row.
     fn write_counts(&mut self, seed: u64, outcome: Outcome) {
-        let Report { questions, same, explained, unexplained, silent: [silent, both], .. } = self;
-        let totals = format!("{questions}\t{same}\t{explained}\t{unexplained}\t{silent}\t{both}");
+        let Report { questions, same, explained, unexplained, once, silent: [silent, both], .. } = self;
+        let totals = format!("{questions}\t{same}\t{explained}\t{unexplained}\t{silent}\t{both}\t{once}");
         let _ = writeln!(self.counts, "{seed}\t{outcome:?}\t{totals}");
         for (at, (row, count)) in self.rules.counts().into_iter().enumerate() {
             let new = count - self.before[at];
@@ -150,6 +198,7 @@ impl Report {
         let [silent, both] = self.silent;
         println!("{corefiles} Corefiles, {questions} questions in {} s:", self.started.elapsed().as_secs());
         println!("{same} same, {explained} explained, {unexplained} unexplained");
+        println!("{} unexplained differences did not come again", self.once);
         println!("{silent} without an answer of CoreDNS, {both} of them without one of Portolan");
         println!("seeds that both servers refuse: {:?}", self.refused);
         println!("seeds that are not complete: {:?}", self.incomplete);

@@ -85,15 +85,24 @@ impl Rules {
         Some(())
     }
 
-    /// Returns the differences of a question that no rule explains, and counts the rules that explain others.
-    pub(crate) fn unexplained(&mut self, words: &Words, question: &str, differences: Vec<String>) -> Vec<String> {
+    /// Returns the differences of a question that no rule explains, and the rules that explain the others. Counts those
+    /// if nothing is left.
+    pub(crate) fn unexplained(
+        &mut self,
+        words: &Words,
+        question: &str,
+        differences: Vec<String>,
+    ) -> (Vec<String>, Vec<usize>) {
+        if differences.is_empty() {
+            return (differences, Vec::new());
+        }
         let applicable: Vec<usize> = (0..self.rules.len()).filter(|&at| self.rules[at].applies(words)).collect();
         let all = format!("{question}: {}", differences.join("; ")).to_lowercase();
         let together =
             |&&at: &&usize| self.rules[at].pattern.strip_prefix(TOGETHER).is_some_and(|pattern| matches(pattern, &all));
         if let Some(&at) = applicable.iter().find(together) {
             self.rules[at].count += 1;
-            return Vec::new();
+            return (Vec::new(), vec![at]);
         }
         let mut used = BTreeSet::new();
         let mut left = differences;
@@ -102,8 +111,10 @@ impl Rules {
             let rule = applicable.iter().find(|&&at| matches(&self.rules[at].pattern, &text));
             rule.map(|&at| used.insert(at)).is_none()
         });
-        used.into_iter().for_each(|at| self.rules[at].count += 1);
-        left
+        if left.is_empty() {
+            used.iter().for_each(|&at| self.rules[at].count += 1);
+        }
+        (left, used.into_iter().collect())
     }
 
     /// Returns the rows, each with the number of questions that its rules explain.
@@ -115,7 +126,13 @@ impl Rules {
     /// Returns the patterns that explained nothing and say no reason.
     pub(crate) fn unused(&self) -> Vec<String> {
         let rules = self.rules.iter().filter(|rule| rule.count == 0 && self.rows[rule.row].seldom.is_none());
-        rules.map(|rule| format!("{} | {}", rule.words.join(" "), rule.pattern)).collect()
+        rules.map(ToString::to_string).collect()
+    }
+}
+
+impl std::fmt::Display for Rule {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "{} | {}", self.words.join(" "), self.pattern)
     }
 }
 

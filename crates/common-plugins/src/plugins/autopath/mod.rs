@@ -251,7 +251,8 @@ fn found(response: &Response) -> LookupResult {
     match response.rcode() {
         Rcode::NXDOMAIN => LookupResult::Denied,
         _ if is_by_policy(response) => LookupResult::Answer,
-        _ if nobody_to_ask || is_bare_refusal(response) => LookupResult::Denied,
+        // A failure with records is about them, such as aliases that form a loop.
+        _ if nobody_to_ask || is_bare_refusal(response) && !has_records => LookupResult::Denied,
         Rcode::NOERROR if !has_records => LookupResult::Empty,
         _ => LookupResult::Answer,
     }

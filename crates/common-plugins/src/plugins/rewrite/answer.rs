@@ -8,7 +8,7 @@ use super::pattern::{Pattern, Template, name_of};
 /// Change to a name in a response.
 #[derive(Debug)]
 pub(super) enum Change {
-    /// Replaces the rewritten query name by the client's.
+    /// Replaces the rewritten query name by the client's, also at the end of longer names.
     Back,
     /// Replaces a suffix.
     Suffix { from: String, to: String },
@@ -21,8 +21,7 @@ impl Change {
     /// `name` unchanged if the change does not apply or its result is not a valid name.
     pub(super) fn apply(&self, name: Name, rewritten: NameRef<'_>, original: NameRef<'_>) -> Name {
         match self {
-            Change::Back if name.as_ref() == rewritten => original.to_name(),
-            Change::Back => name,
+            Change::Back => moved(name.as_ref(), rewritten, original).unwrap_or(name),
             Change::Suffix { from, to } => {
                 let text = name.to_string();
                 let lower = text.to_ascii_lowercase();
@@ -35,6 +34,23 @@ impl Change {
             }
         }
     }
+}
+
+/// Returns a name at or below `from` with `to` in its place. Returns `None` for other names, for the root as `from`,
+/// and if the result would be too long.
+fn moved(name: NameRef<'_>, from: NameRef<'_>, to: NameRef<'_>) -> Option<Name> {
+    let is_part = !from.is_root() || name.is_root();
+    let mut rest = name.prefix_len(from).filter(|_| is_part)?;
+    let mut moved = Name::root();
+    for label in name.labels() {
+        if rest == 0 {
+            break;
+        }
+        moved.push_label(label).ok()?;
+        rest -= label.len() + 1;
+    }
+    moved.append(to).ok()?;
+    Some(moved)
 }
 
 /// Range of TTLs that a rule clamps to.
@@ -81,6 +97,25 @@ mod tests {
             assert_eq!(Times::of(bad), None, "{bad}");
         }
         assert_eq!([5, 40, 70].map(|ttl| Times { least: 30, most: 60 }.apply(ttl)), [30, 40, 60]);
+    }
+
+    #[test]
+    fn restores_the_name_and_names_below_it() {
+        let name = |text: &str| Name::from_text(text).unwrap();
+        let long = format!("{0}.{0}.{0}.new.test.", "a".repeat(63));
+        let cases = [
+            ("new.test.", "new.test.", "Old.test.", "Old.test."),
+            ("x.Y.NEW.test.", "new.test.", "old.test.", "x.Y.old.test."),
+            ("xnew.test.", "new.test.", "old.test.", "xnew.test."),
+            ("test.", "new.test.", "old.test.", "test."),
+            (".", ".", "old.test.", "old.test."),
+            ("x.test.", ".", "old.test.", "x.test."),
+            (&long, "new.test.", "much.longer.name.of.the.client.that.does.not.fit.in.the.place.test.", &long),
+        ];
+        for (before, rewritten, original, after) in cases {
+            let changed = Change::Back.apply(name(before), name(rewritten).as_ref(), name(original).as_ref());
+            assert_eq!(changed.to_string(), after, "{before} with {rewritten} -> {original}");
+        }
     }
 
     #[test]

@@ -93,7 +93,7 @@ impl Plugin for Dns64 {
     fn on_response(&self, query: &mut Query, response: &mut Response, _: &mut Worker) -> Verdict {
         let over_ipv6 = query.peer.address.ip().to_canonical().is_ipv6();
         let is_for = query.qtype == Type::AAAA && query.qclass == Class::IN && (over_ipv6 || self.config.allow_ipv4);
-        if !is_for || response.rcode() == Rcode::NXDOMAIN {
+        if !is_for || response.rcode() == Rcode::NXDOMAIN || is_decision(response) {
             return Verdict::Pass;
         }
         if has(response, Type::AAAA) && !self.config.translate_all {
@@ -132,6 +132,13 @@ impl Plugin for Dns64 {
         }
         Verdict::Done
     }
+}
+
+/// Returns true if a plugin below refused the query, as *tsig* does if it is not signed. Codes of upstreams other than
+/// NXDOMAIN count as an empty answer (RFC 6147 §5.1.2), but this one is about the client. The A query would be exempt,
+/// because the server sends it.
+fn is_decision(response: &Response) -> bool {
+    response.failure().is_some_and(|failure| failure.rcode != Rcode::SERVFAIL)
 }
 
 impl Dns64 {

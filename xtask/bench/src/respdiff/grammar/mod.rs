@@ -37,6 +37,8 @@ pub(crate) struct Block {
     pub(crate) zones: Vec<String>,
     /// Zones of the directives that have zones of their own, absolute and in lower case.
     pub(crate) inner: BTreeSet<String>,
+    /// Zones that an *auto* line names and that have no file, below a zone that has one.
+    pub(crate) without_file: BTreeSet<String>,
     /// First words of the directives, and their options as `kubernetes/pods` and `kubernetes/pods-verified`.
     pub(crate) words: BTreeSet<String>,
 }
@@ -202,7 +204,8 @@ impl Grammar {
         }
         self.add_names([absolute(&below("www", base)), absolute(base), absolute(&below("a.b", base))]);
         let inner = self.inner_zones(&lines);
-        blocks.push(Block { zones, inner, words: words(&lines) });
+        let without_file = zones_without_file(&lines, &zones, &inner);
+        blocks.push(Block { zones, inner, without_file, words: words(&lines) });
         text.push_str(&format!("{keys} {{\n{}\n}}\n", indented(&lines)));
     }
 
@@ -316,13 +319,25 @@ impl Grammar {
     }
 }
 
+/// Returns the zones of *auto* lines, by default those of the server block, that have no file and are below another
+/// zone.
+fn zones_without_file(lines: &Lines, zones: &[String], inner: &BTreeSet<String>) -> BTreeSet<String> {
+    let lines = lines.iter().filter_map(|line| line.strip_prefix("auto").filter(|rest| rest.ends_with(" {")));
+    let named = lines.flat_map(|rest| {
+        let named: Vec<String> = rest.split_whitespace().filter(|word| *word != "{").map(absolute).collect();
+        if named.is_empty() { zones.to_vec() } else { named }
+    });
+    let is_below = |zone: &String| inner.iter().any(|other| other != "." && zone.ends_with(&format!(".{other}")));
+    named.filter(|zone| !inner.contains(zone) && is_below(zone)).collect()
+}
+
 /// Returns true if there is a line of a directive.
 fn has_line(lines: &Lines, directive: &str) -> bool {
     lines.iter().any(|line| line.split(' ').next() == Some(directive))
 }
 
 /// Returns a name with a dot at its end.
-fn absolute(name: &str) -> String {
+pub(crate) fn absolute(name: &str) -> String {
     format!("{}.", name.trim_end_matches('.'))
 }
 
@@ -353,7 +368,7 @@ fn words(lines: &Lines) -> BTreeSet<String> {
         if line.starts_with("    ") {
             if matches!(
                 directive,
-                "kubernetes" | "cache" | "hosts" | "file" | "auto" | "forward" | "rewrite" | "header" | "acl"
+                "kubernetes" | "cache" | "hosts" | "file" | "auto" | "forward" | "rewrite" | "header" | "acl" | "dns64"
             ) {
                 let option: Vec<&str> = line.trim().split(' ').take(3).collect();
                 words.extend([format!("{directive}/{}", option[0]), format!("{directive}/{}", option.join("-"))]);
