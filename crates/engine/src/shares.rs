@@ -10,17 +10,18 @@
 //! | 10 | 33 |
 //! | 100 | 11 |
 //!
-//! What queries wait for, such as a line of *forward*, has a share, too: a zone whose servers are silent would otherwise
-//! take all slots as soon as many clients ask for its names, and the names of all other zones would fail. The clients
-//! of a destination share what is left for it.
+//! What queries wait for, such as a line of *forward*, has a share, too: a zone whose servers are silent would
+//! otherwise take all slots as soon as many clients ask for its names, and the names of all other zones would fail.
+//! The clients of a destination share what is left for it.
 //!
 //! The newest query of the greedy client loses, because no work has been done for it yet. Nothing is evicted, so a
 //! decision takes no lock and costs the same for each query.
 //!
-//! Clients and destinations are counted in two rows of buckets with different hashes, of which the lower count is valid (a count-min
-//! sketch). A destination may hold thousands of slots, so a client that meets one in both rows counts as greedy; of
-//! ten destinations and a million clients, six do. The memory does not depend on the number of clients, and somebody who forges source addresses cannot
-//! predict which buckets another client uses. Below a quarter of the limit, nothing is counted and no memory is used.
+//! Clients and destinations are counted in two rows of buckets with different hashes, of which the lower count is
+//! valid (a count-min sketch). A destination may hold thousands of slots, so a client that meets one in both rows
+//! counts as greedy: with ten destinations, six of a million clients do. The memory does not depend on the number of
+//! clients, and somebody who forges source addresses cannot predict which buckets another client uses. Below a quarter
+//! of the limit, nothing is counted and no memory is used.
 
 use core::error::Error;
 use core::fmt;
