@@ -13,7 +13,7 @@ use std::sync::Arc;
 use host::invariant::holds;
 use wire::{EdeCode, NameRef};
 
-use crate::chain::Chain;
+use crate::chain::{Chain, Step};
 use crate::ids::{BlockId, ListenerId, SiteId};
 use crate::io::Io;
 use crate::listener_settings::Listening;
@@ -192,22 +192,26 @@ impl Generation {
         Failure::servfail(EdeCode::OTHER, "a plugin panicked")
     }
 
-    /// Returns what a transaction waits for.
+    /// Returns the servers that a transaction waits for.
     #[must_use]
     pub fn destination(&self, transaction: &Transaction) -> Destination {
-        let Transaction { block, at: step, query, .. } = transaction;
-        let place = self.block(*block).chain.steps()[*step].plugin.destination(query);
-        Destination { block: *block, step: *step, place }
+        let group = self.step_of(transaction).plugin.destination(&transaction.query);
+        Destination { block: transaction.block, step: transaction.at, group }
+    }
+
+    /// Returns the step at which a transaction waits.
+    fn step_of(&self, transaction: &Transaction) -> &Step {
+        &self.block(transaction.block).chain.steps()[transaction.at]
     }
 
     /// Reserves a slot at the plugin where a transaction waits.
     pub(crate) fn acquire_permit(&self, transaction: &Transaction, io: &dyn Io) -> Result<Option<Share>, Failure> {
-        self.block(transaction.block).chain.steps()[transaction.at].plugin.acquire_permit(&transaction.query, io)
+        self.step_of(transaction).plugin.acquire_permit(&transaction.query, io)
     }
 
     /// Returns the name of the plugin where a transaction waits.
     pub(crate) fn plugin_of(&self, transaction: &Transaction) -> &'static str {
-        self.block(transaction.block).chain.steps()[transaction.at].name
+        self.step_of(transaction).name
     }
 
     /// Returns the exchanges with upstreams that are in flight for names below `zone`, with details of the `oldest_max`
@@ -219,7 +223,7 @@ impl Generation {
 
     /// Starts the I/O of a transaction that waits.
     pub(crate) fn resolve<'a>(&'a self, transaction: &'a Transaction, io: &'a dyn Io) -> LocalFuture<'a, Resolved> {
-        self.block(transaction.block).chain.steps()[transaction.at].plugin.resolve(&transaction.query, io)
+        self.step_of(transaction).plugin.resolve(&transaction.query, io)
     }
 }
 

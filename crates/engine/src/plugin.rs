@@ -6,8 +6,8 @@
 //! one plugin answers it. The response goes up again through the plugins that passed the query on:
 //!
 //! ```text
-//!   client ──► cache.on_query ──► rewrite.on_query ──► forward.on_query ── Wait ──► forward.resolve
-//!   client ◄── cache.on_response ◄── rewrite.on_response ◄── forward.on_resolved ◄───────┘
+//!   client ─► cache.on_query ─► rewrite.on_query ─► forward.on_query ─ Wait ─► forward.resolve
+//!   client ◄─ cache.on_response ◄─ rewrite.on_response ◄─ forward.on_resolved ◄──────┘
 //! ```
 //!
 //! - [`Plugin::on_query`] runs on the way down. It answers, refuses, changes the question, or passes.
@@ -109,9 +109,8 @@ pub trait Plugin: Send + Sync {
         false
     }
 
-    /// Returns the number of the place, among those that this plugin asks, that a query waits for: a line of *forward*.
-    /// Queries that wait for one place leave room for those that wait for another one
-    /// ([`ClientShares`](crate::ClientShares)).
+    /// Returns the index of the group of servers that a query waits for, such as a line of *forward*. Queries that wait
+    /// for one group leave slots for those that wait for another one ([`ClientShares`](crate::ClientShares)).
     fn destination(&self, _query: &Query) -> usize {
         0
     }

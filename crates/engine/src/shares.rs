@@ -1,4 +1,4 @@
-//! Fair shares of a limit: the queries that hold its slots, counted by client and by what they wait for.
+//! Fair shares of a limit: the queries that hold its slots, counted by client and by destination.
 //!
 //! Without shares, one client that floods a slow zone takes all slots, and the queries of other clients fail. With
 //! shares, a client may hold at most a multiple of the number of free slots (dynamic threshold, Choudhury and Hahne
@@ -10,9 +10,10 @@
 //! | 10 | 33 |
 //! | 100 | 11 |
 //!
-//! What queries wait for, such as a line of *forward*, has a share, too: a zone whose servers are silent would
-//! otherwise take all slots as soon as many clients ask for its names, and the names of all other zones would fail.
-//! The clients of a destination share what is left for it.
+//! A destination is a group of servers that queries wait for, such as those of a line of *forward*. The number of slots
+//! that its queries hold is limited in the same way. Without this limit, many clients that ask for a zone whose servers
+//! are silent take all slots, and queries for all other zones fail. The share of a client is computed from the slots
+//! that are left for its destination.
 //!
 //! The newest query of the greedy client loses, because no work has been done for it yet. Nothing is evicted, so a
 //! decision takes no lock and costs the same for each query.
@@ -20,8 +21,8 @@
 //! Clients and destinations are counted in two rows of buckets with different hashes, of which the lower count is
 //! valid (a count-min sketch). A destination may hold thousands of slots, so a client that meets one in both rows
 //! counts as greedy: with ten destinations, six of a million clients do. The memory does not depend on the number of
-//! clients, and somebody who forges source addresses cannot predict which buckets another client uses. Below a quarter
-//! of the limit, nothing is counted and no memory is used.
+//! clients, and somebody who forges source addresses cannot predict which buckets another client uses. While less than
+//! a quarter of the slots is in use, clients and destinations are not counted, and the rows are not allocated.
 
 use core::error::Error;
 use core::fmt;
@@ -50,7 +51,7 @@ const UNCOUNTED_PART: u32 = 4;
 /// Part of an IPv6 address that names the network of a client.
 const PREFIX: u128 = u128::MAX << 64;
 
-/// Limit of queries in flight, with fair shares for clients.
+/// Limit of queries in flight, with fair shares for clients and destinations.
 #[derive(Debug)]
 pub struct ClientShares {
     limit: u32,
@@ -82,15 +83,15 @@ impl fmt::Display for ShareError {
 
 impl Error for ShareError {}
 
-/// What queries wait for: a place that a step of a server block asks, such as a line of *forward*.
+/// Group of servers that queries wait for, such as those of a line of *forward*.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Destination {
     /// Server block.
     pub block: BlockId,
     /// Index of the step.
     pub step: usize,
-    /// Number of the place ([`Plugin::destination`](crate::Plugin::destination)).
-    pub place: usize,
+    /// Index of the group among those of the step ([`Plugin::destination`](crate::Plugin::destination)).
+    pub group: usize,
 }
 
 /// Slot of one query; dropping it frees the slot.
@@ -259,10 +260,10 @@ mod tests {
     #[test]
     fn a_destination_leaves_slots_for_others_whoever_asks() {
         let shares = ClientShares::new(1000);
-        let place = |place| Some(Destination { block: BlockId(0), step: 3, place });
+        let group = |group| Some(Destination { block: BlockId(0), step: 3, group });
         let (mut held, mut refused) = (Vec::new(), Vec::new());
         for client in 0..5000 {
-            match shares.acquire(v4(client), place(0)) {
+            match shares.acquire(v4(client), group(0)) {
                 Ok(share) => held.push(share),
                 Err(error) => refused.push(error),
             }
@@ -271,7 +272,7 @@ mod tests {
         // Few clients share both buckets with the destination.
         let crowded = refused.iter().filter(|error| **error == ShareError::Crowded).count();
         assert!(crowded >= refused.len() - 20, "{crowded} of {}", refused.len());
-        let others: Vec<Share> = (5000..5060).filter_map(|client| shares.acquire(v4(client), place(1)).ok()).collect();
+        let others: Vec<Share> = (5000..5060).filter_map(|client| shares.acquire(v4(client), group(1)).ok()).collect();
         assert!(others.len() >= 30, "{}", others.len());
         drop((held, others));
         let counts = shares.counts.get().into_iter().flat_map(|rows| rows.iter().flatten());
@@ -281,7 +282,7 @@ mod tests {
     #[test]
     fn the_clients_of_a_destination_share_what_is_left_for_it() {
         let (shares, mut held) = (ClientShares::new(1000), Vec::new());
-        let only = Some(Destination { block: BlockId(0), step: 3, place: 0 });
+        let only = Some(Destination { block: BlockId(0), step: 3, group: 0 });
         for _ in 0..2000 {
             held.extend(shares.acquire(v4(1), only));
         }
@@ -293,7 +294,7 @@ mod tests {
 
     #[test]
     fn a_small_limit_belongs_to_whoever_comes_for_a_destination() {
-        let only = Some(Destination { block: BlockId(0), step: 3, place: 0 });
+        let only = Some(Destination { block: BlockId(0), step: 3, group: 0 });
         for limit in 1..=8 {
             let shares = ClientShares::new(limit);
             let held: Vec<Share> = (0..limit).map_while(|client| shares.acquire(v4(client), only).ok()).collect();

@@ -47,7 +47,7 @@ impl Stanza {
                     format!("concurrent queries exceeded maximum {limit}"),
                     "too many queries wait for upstreams (max_concurrent)",
                 ),
-                // All wait for the upstreams of this line.
+                // Without a destination, none is crowded.
                 ShareError::Crowded | ShareError::Greedy => (
                     format!("concurrent queries of one client exceeded its share of maximum {limit}"),
                     "too many queries of this client wait for upstreams (max_concurrent)",
