@@ -341,8 +341,8 @@ fn a_silent_zone_leaves_places_for_the_zones_of_other_forward_lines() {
     let (upstream, _) = lying_upstream(&[("good", 0, b"\xc0\x0c\0\x01\0\x01\0\0\0\x3c\0\x04\xc0\0\x02\x01")]);
     let folder = Folder::new("silent-zone");
     let corefile = format!(
-        ".:0 {{\nbind 127.0.0.1\nprometheus localhost:0\nhosts /dev/null {{\n192.0.2.1 www.example.org\nfallthrough\n}}\n\
-         forward silent.test {}\nforward . {upstream}\n}}\n",
+        ".:0 {{\nbind 127.0.0.1\nprometheus localhost:0\nhosts /dev/null {{\n192.0.2.1 www.example.org\n\
+         fallthrough\n}}\nforward silent.test {}\nforward . {upstream}\n}}\n",
         silent.local_addr().expect("an address")
     );
     let mut server = Server::start(&folder.write("Corefile", &corefile));

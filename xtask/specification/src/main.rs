@@ -44,7 +44,7 @@ fn command() -> Command {
                 .value_name("KIND=PATH")
                 .action(ArgAction::Append)
                 .value_parser(parse_server)
-                .help("Server to test, and its binary [kinds: portolan, coredns, kube-dns, knotd, nsd; default: Portolan]"),
+                .help("Server to test (portolan, coredns, kube-dns, knotd, nsd) and its binary [default: Portolan]"),
         )
         .arg(
             Arg::new("write")

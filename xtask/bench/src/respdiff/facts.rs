@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use testkit::Parsed;
 use wire::{Section, Type};
 
-use super::grammar::{Block, Scene, absolute};
+use super::grammar::{Block, Scene, absolute, is_within};
 use super::upstream;
 
 /// Facts of a scene.
@@ -72,11 +72,6 @@ fn of_response(name: &str, portolan: &Parsed) -> impl Iterator<Item = &'static s
     let is_above = zone.is_some_and(|zone| zone != name && is_within(name, &zone));
     let has_one = sets.len() <= 1 && !portolan.section(Section::Answer).is_empty();
     has_one.then_some("one-set").into_iter().chain(is_above.then_some("soa-above"))
-}
-
-/// Returns true if an absolute name in lower case is at or below a zone.
-pub(crate) fn is_within(name: &str, zone: &str) -> bool {
-    zone == "." || name == zone || name.ends_with(&format!(".{zone}"))
 }
 
 /// Returns the owners of a zone file of the grammar, absolute and in lower case.

@@ -24,13 +24,14 @@ pub(crate) enum Outcome {
 /// Number of questions for each rule in the list of those that are explained.
 const EXAMPLES: usize = 20;
 
-/// How often a question has been asked.
+/// Attempt to get equal answers to a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Attempt {
-    /// It is asked again if its differences have no rule.
+    /// A question with differences that no rule explains is asked again.
     First,
+    /// The second attempt.
     Last,
-    /// What keeps a seed from its questions.
+    /// A failure that prevents the questions of a seed. There is no second attempt.
     Only,
 }
 
@@ -100,8 +101,8 @@ impl Report {
         self.silent[1] += usize::from(both);
     }
 
-    /// Counts a question with its differences and the responses. Writes those that no rule explains. Returns false, and
-    /// counts only that, if the question should be asked again.
+    /// Counts a question with its differences and the responses. Writes those that no rule explains. If the question
+    /// should be asked again, counts only that, and returns false.
     pub(crate) fn add(
         &mut self,
         case: &Case,

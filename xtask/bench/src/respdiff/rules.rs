@@ -86,7 +86,7 @@ impl Rules {
     }
 
     /// Returns the differences of a question that no rule explains, and the rules that explain the others. Counts those
-    /// if nothing is left.
+    /// rules if they explain all differences.
     pub(crate) fn unexplained(
         &mut self,
         words: &Words,

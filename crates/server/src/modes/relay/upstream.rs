@@ -288,8 +288,8 @@ impl Source for Follower {
             let is_current = self.following.is_current.get();
             tokio::select! {
                 biased;
-                // The sender is in the hub, so it is there.
                 () = following.restored.notified(), if is_current => return Err(RawError::restored()),
+                // The sender is in the hub, so it is there.
                 _ = relist.changed(), if is_current => {
                     if hub.relay.borrow().needs_list(self.kind) {
                         return Err(RawError::gone());

@@ -327,13 +327,18 @@ fn zones_without_file(lines: &Lines, zones: &[String], inner: &BTreeSet<String>)
         let named: Vec<String> = rest.split_whitespace().filter(|word| *word != "{").map(absolute).collect();
         if named.is_empty() { zones.to_vec() } else { named }
     });
-    let is_below = |zone: &String| inner.iter().any(|other| other != "." && zone.ends_with(&format!(".{other}")));
+    let is_below = |zone: &String| inner.iter().any(|other| other != "." && is_within(zone, other));
     named.filter(|zone| !inner.contains(zone) && is_below(zone)).collect()
 }
 
 /// Returns true if there is a line of a directive.
 fn has_line(lines: &Lines, directive: &str) -> bool {
     lines.iter().any(|line| line.split(' ').next() == Some(directive))
+}
+
+/// Returns true if an absolute name in lower case is at or below a zone.
+pub(crate) fn is_within(name: &str, zone: &str) -> bool {
+    zone == "." || name == zone || name.ends_with(&format!(".{zone}"))
 }
 
 /// Returns a name with a dot at its end.
