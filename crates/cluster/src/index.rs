@@ -105,13 +105,17 @@ impl Index {
         self.namespaces.for_each(|namespace| visit(&namespace.name));
     }
 
-    /// Looks up a Service by cluster IP. If several have it, returns any of them.
-    pub fn service_of_cluster_ip<R>(&self, address: IpAddr, read: impl FnOnce(&Service) -> R) -> Option<R> {
-        let (mut read, mut result) = (Some(read), None);
+    /// Looks up a Service by cluster IP. Returns the first result of `read`, which is called for each Service that has
+    /// the address, in no particular order, until it returns one.
+    ///
+    /// Within a list, two Services have an address that was released and given away: the first of them is still there
+    /// until the list ends.
+    pub fn service_of_cluster_ip<R>(&self, address: IpAddr, mut read: impl FnMut(&Service) -> Option<R>) -> Option<R> {
+        let mut result = None;
         self.cluster_ips.owners(address, |key| {
             // The writer removes an address from the table last, so the entry may be stale: check the Service itself.
             let same = |entry: &Arc<Service>| entry.key == key && entry.cluster_ips().contains(&address);
-            self.services.read(key, same, |service| result = result.take().or_else(|| Some(read.take()?(service))));
+            self.services.read(key, same, |service| result = result.take().or_else(|| read(service)));
         });
         result
     }

@@ -60,9 +60,9 @@
 //! assert_eq!((has_endpoint(old), has_endpoint(new)), (Some(false), Some(true)));
 //!
 //! let cluster_ip = "10.96.0.11".parse().unwrap();
-//! assert_eq!(index.service_of_cluster_ip(cluster_ip, |web| web.has_endpoints()), Some(true));
+//! assert_eq!(index.service_of_cluster_ip(cluster_ip, |web| Some(web.has_endpoints())), Some(true));
 //! apply(services, Event::Deleted { namespace: "shop", name: "web" });
-//! assert_eq!(index.service_of_cluster_ip(cluster_ip, |web| web.has_endpoints()), None);
+//! assert_eq!(index.service_of_cluster_ip(cluster_ip, |web| Some(web.has_endpoints())), None);
 //! ```
 //!
 //! The crate does no I/O: it knows nothing of the API server, JSON, zones or DNS messages, and takes the time as a

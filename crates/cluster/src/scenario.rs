@@ -285,7 +285,10 @@ impl Stage {
             ["called", path, label] => read(path, &|service| {
                 joined(service.endpoints_called(label.as_bytes()).map(|endpoint| address(endpoint.address())).collect())
             }),
-            ["ip", ip] => self.index.service_of_cluster_ip(ip.parse().unwrap(), path).unwrap_or_else(|| "none".into()),
+            ["ip", ip] => {
+                let found = self.index.service_of_cluster_ip(ip.parse().unwrap(), |service| Some(path(service)));
+                found.unwrap_or_else(|| "none".into())
+            }
             ["outside", ip] => {
                 let mut found = Vec::new();
                 self.index.services_of_external_ip(ip.parse().unwrap(), |service| found.push(path(service)));

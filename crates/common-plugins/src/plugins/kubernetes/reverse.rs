@@ -30,18 +30,18 @@ impl Kubernetes {
         let mut exists = false;
         let shows = |service: &Service| self.exposed.shows(service.namespace.as_bytes());
         let mut add = |name: Option<Name>, service: &Service| {
-            if let Some(name) = name.filter(|_| shows(service)) {
-                exists = true;
-                if query.qtype == Type::PTR {
-                    self.push_ptr_once(response, &name);
-                }
+            let name = name.filter(|_| shows(service))?;
+            exists = true;
+            if query.qtype == Type::PTR {
+                self.push_ptr_once(response, &name);
             }
+            Some(())
         };
         // kube-dns had one name for each address. Of several, it is the first one in order, not the latest.
         let mut only: Option<Name> = None;
-        let of_service = self.exposed.index.service_of_cluster_ip(address, |service| {
-            add(tree.service_name(service), service);
-        });
+        // A Service that is not shown does not hide another one.
+        let of_service =
+            self.exposed.index.service_of_cluster_ip(address, |service| add(tree.service_name(service), service));
         if of_service.is_none() {
             // kube-dns passed all other addresses to upstreams, which may know the host.
             let mut only_called = self.is_like_kube_dns;
