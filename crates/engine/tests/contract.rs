@@ -40,7 +40,7 @@ use config::Directives;
 use testkit::{Answer, Arrival, Entry, Names, Outcome, Parsed, Question, Reaction, Server};
 use wire::{Name, Opt, Type};
 
-static ENTRIES: [DirectiveEntry; 17] = [
+static ENTRIES: [DirectiveEntry; 18] = [
     Available(&tally::MANIFEST),
     Available(&read::MANIFEST),
     Available(&observe::MANIFEST),
@@ -50,6 +50,7 @@ static ENTRIES: [DirectiveEntry; 17] = [
     Available(&rename::RENAME_AGAIN),
     Available(&onward::MANIFEST),
     Available(&autopath::MANIFEST),
+    Available(&fragile::ENDING),
     Available(&fragile::MANIFEST),
     Available(&chase::CHASE_ABOVE),
     Available(&stale::MANIFEST),
@@ -117,6 +118,23 @@ fn signs_every_message_of_a_zone_transfer() {
         let answer = Some(message.clone());
         assert_signed(&query, Some(Outcome { answer, ..outcome.clone() }), "aa rd", u16::MAX);
     }
+}
+
+/// With *debug*, a crash is for the debugger: a runtime that catches it would go on without the task of a socket.
+#[test]
+fn a_panic_ends_the_process_if_that_is_wanted() {
+    use std::os::unix::process::ExitStatusExt;
+
+    const NAME: &str = "a_panic_ends_the_process_if_that_is_wanted";
+    if std::env::var_os(NAME).is_some() {
+        server("test {\nending\nfragile\n}").ask(&question("down.test.", Type::A).packet(), Arrival::default());
+        return;
+    }
+    let own = std::env::current_exe().expect("the path of this program");
+    let child = std::process::Command::new(own).args(["--exact", NAME, "--nocapture"]).env(NAME, "").output().unwrap();
+    let text = String::from_utf8_lossy(&child.stderr);
+    assert_eq!(child.status.signal(), Some(6), "SIGABRT: {text}");
+    assert!(text.contains("broke at down"), "{text}");
 }
 
 fn server(corefile: &str) -> Server {

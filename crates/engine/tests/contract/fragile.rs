@@ -7,6 +7,17 @@ use wire::Type;
 
 pub static MANIFEST: Manifest<()> = Manifest::new("fragile", "panics on request of the name", || (), build);
 
+/// Directive that makes a panic end the process, as *debug* does.
+pub static ENDING: Manifest<()> = Manifest::new(
+    "ending",
+    "lets a panic end the process",
+    || (),
+    |_, setup| {
+        setup.requests.panics_end = true;
+        Ok(None)
+    },
+);
+
 fn build(_: Vec<()>, _: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
     Ok(Some(Part::new(Fragile, Hooks::BOTH)))
 }
