@@ -135,7 +135,7 @@ pub use response::{Continuation, MessageSigner, Response};
 pub use router::Router;
 pub use scheme::Scheme;
 pub use server_metrics::{QueryMetrics, SERVER_METRICS, ServerMetrics};
-pub use shares::{ClientShares, Destination, Share, ShareError, client_network};
+pub use shares::{Destination, FairShares, Share, ShareError, client_network};
 pub use singleflight::{ExchangeInFlight, ExchangesInFlight};
 pub use trail::STEPS_MAX;
 pub use transaction::{Progress, Transaction};

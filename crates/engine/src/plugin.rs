@@ -110,7 +110,7 @@ pub trait Plugin: Send + Sync {
     }
 
     /// Returns the index of the group of servers that a query waits for, such as a line of *forward*. Queries that wait
-    /// for one group leave slots for those that wait for another one ([`ClientShares`](crate::ClientShares)).
+    /// for one group leave slots for those that wait for another one ([`FairShares`](crate::FairShares)).
     fn destination(&self, _query: &Query) -> usize {
         0
     }

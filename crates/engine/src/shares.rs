@@ -53,7 +53,7 @@ const PREFIX: u128 = u128::MAX << 64;
 
 /// Limit of queries in flight, with fair shares for clients and destinations.
 #[derive(Debug)]
-pub struct ClientShares {
+pub struct FairShares {
     limit: u32,
     in_use: AtomicU32,
     counts: OnceLock<Box<[[AtomicU32; BUCKETS]; ROWS]>>,
@@ -97,21 +97,16 @@ pub struct Destination {
 /// Slot of one query; dropping it frees the slot.
 #[derive(Debug)]
 pub struct Share {
-    shares: Arc<ClientShares>,
+    shares: Arc<FairShares>,
     /// Buckets of the destination and of the client in which the slot is counted.
     counted_in: [Option<[usize; ROWS]>; 2],
 }
 
-impl ClientShares {
+impl FairShares {
     /// Creates a limit with this number of slots.
     #[must_use]
-    pub fn new(limit: u32) -> Arc<ClientShares> {
-        Arc::new(ClientShares {
-            limit,
-            in_use: AtomicU32::new(0),
-            counts: OnceLock::new(),
-            hash: RandomState::default(),
-        })
+    pub fn new(limit: u32) -> Arc<FairShares> {
+        Arc::new(FairShares { limit, in_use: AtomicU32::new(0), counts: OnceLock::new(), hash: RandomState::default() })
     }
 
     /// Returns the number of slots.
@@ -219,7 +214,7 @@ mod tests {
     }
 
     /// Takes as many slots as the client gets.
-    fn flood(shares: &Arc<ClientShares>, client: IpAddr, held: &mut Vec<Share>) {
+    fn flood(shares: &Arc<FairShares>, client: IpAddr, held: &mut Vec<Share>) {
         for _ in 0..2 * shares.limit() {
             held.extend(shares.acquire(client, None));
         }
@@ -228,7 +223,7 @@ mod tests {
     #[test]
     fn a_small_limit_belongs_to_whoever_comes() {
         for limit in 1..=8 {
-            let (shares, mut held) = (ClientShares::new(limit), Vec::new());
+            let (shares, mut held) = (FairShares::new(limit), Vec::new());
             flood(&shares, v4(1), &mut held);
             assert_eq!(held.len(), limit as usize);
             assert_eq!(shares.acquire(v4(2), None).unwrap_err(), ShareError::Full);
@@ -238,7 +233,7 @@ mod tests {
     #[test]
     fn greedy_clients_leave_slots_for_others() {
         for (greedy, free_min) in [(1, 99), (10, 30), (100, 8), (1000, 0)] {
-            let (shares, mut held) = (ClientShares::new(1000), Vec::new());
+            let (shares, mut held) = (FairShares::new(1000), Vec::new());
             // In turns, like clients that ask at the same time.
             for _ in 0..shares.limit() {
                 (0..greedy).for_each(|client| held.extend(shares.acquire(v4(client), None)));
@@ -259,7 +254,7 @@ mod tests {
 
     #[test]
     fn a_destination_leaves_slots_for_others_whoever_asks() {
-        let shares = ClientShares::new(1000);
+        let shares = FairShares::new(1000);
         let group = |group| Some(Destination { block: BlockId(0), step: 3, group });
         let (mut held, mut refused) = (Vec::new(), Vec::new());
         for client in 0..5000 {
@@ -281,7 +276,7 @@ mod tests {
 
     #[test]
     fn the_clients_of_a_destination_share_what_is_left_for_it() {
-        let (shares, mut held) = (ClientShares::new(1000), Vec::new());
+        let (shares, mut held) = (FairShares::new(1000), Vec::new());
         let only = Some(Destination { block: BlockId(0), step: 3, group: 0 });
         for _ in 0..2000 {
             held.extend(shares.acquire(v4(1), only));
@@ -296,7 +291,7 @@ mod tests {
     fn a_small_limit_belongs_to_whoever_comes_for_a_destination() {
         let only = Some(Destination { block: BlockId(0), step: 3, group: 0 });
         for limit in 1..=8 {
-            let shares = ClientShares::new(limit);
+            let shares = FairShares::new(limit);
             let held: Vec<Share> = (0..limit).map_while(|client| shares.acquire(v4(client), only).ok()).collect();
             assert_eq!(held.len(), limit as usize);
         }
@@ -304,14 +299,14 @@ mod tests {
 
     #[test]
     fn a_client_without_rivals_gets_most_slots() {
-        let (shares, mut held) = (ClientShares::new(1000), Vec::new());
+        let (shares, mut held) = (FairShares::new(1000), Vec::new());
         flood(&shares, v4(1), &mut held);
         assert!(held.len() >= 850, "{}", held.len());
     }
 
     #[test]
     fn forged_addresses_do_not_count_for_others() {
-        let (shares, mut held) = (ClientShares::new(6144), Vec::new());
+        let (shares, mut held) = (FairShares::new(6144), Vec::new());
         (0..5000).for_each(|client| held.extend(shares.acquire(v4(client), None)));
         let refused = (0..500).filter(|client| shares.acquire(v4(1_000_000 + client), None).is_err()).count();
         assert_eq!((held.len(), refused), (5000, 0));
@@ -319,7 +314,7 @@ mod tests {
 
     #[test]
     fn the_addresses_of_an_ipv6_network_are_one_client() {
-        let (shares, mut held) = (ClientShares::new(1000), Vec::new());
+        let (shares, mut held) = (FairShares::new(1000), Vec::new());
         for host in 0..2000 {
             held.extend(shares.acquire(IpAddr::V6((0x2001_0db8_u128 << 96 | host).into()), None));
         }
@@ -330,7 +325,7 @@ mod tests {
 
     #[test]
     fn counts_of_several_threads_return_to_zero() {
-        let shares = ClientShares::new(64);
+        let shares = FairShares::new(64);
         std::thread::scope(|scope| {
             for client in 0..4 {
                 let shares = &shares;

@@ -9,7 +9,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use crate::cpu_budget::CpuLimit;
 
 /// Queries that may wait for upstreams, across all workers, if there is memory for as many. No client gets all of them
-/// ([`ClientShares`](engine::ClientShares)).
+/// ([`FairShares`](engine::FairShares)).
 const PARKED_MAX: u32 = 6144;
 /// The number that always may, whatever the memory.
 const PARKED_MIN: u32 = 512;

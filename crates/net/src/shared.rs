@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use arc_swap::ArcSwap;
 use engine::{
-    ClientShares, Destination, Driver, Failure, Generation, Io, Progress, Resolved, Share, ShareError, Transaction,
+    Destination, Driver, Failure, FairShares, Generation, Io, Progress, Resolved, Share, ShareError, Transaction,
     Worker,
 };
 use host::invariant::holds;
@@ -57,7 +57,7 @@ pub(crate) struct Shared {
 /// Parked queries of all workers: their number by client, and the bytes of long ones.
 #[derive(Debug)]
 pub(crate) struct AllParked {
-    slots: Arc<ClientShares>,
+    slots: Arc<FairShares>,
     /// Bytes of queries and unfinished responses beyond what every transaction keeps.
     excess: AtomicUsize,
     excess_max: usize,
@@ -67,7 +67,7 @@ impl AllParked {
     /// Creates the count.
     pub(crate) fn new(limits: &WorkerLimits) -> AllParked {
         let excess_max = limits.parked_excess_max;
-        AllParked { slots: ClientShares::new(limits.parked_max), excess: AtomicUsize::new(0), excess_max }
+        AllParked { slots: FairShares::new(limits.parked_max), excess: AtomicUsize::new(0), excess_max }
     }
 }
 

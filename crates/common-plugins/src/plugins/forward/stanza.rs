@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use config::setup::{CachesAbove, Setup, SetupError};
 use engine::tls::TlsClient;
-use engine::{ClientShares, Connections, ExchangeObservers, HttpMethod, LabelSetter};
+use engine::{Connections, ExchangeObservers, FairShares, HttpMethod, LabelSetter};
 use upstream::{CaseMemory, CookieJar, Health, Limits, Policy, Protocol, Target};
 use wire::{Name, NameRef, Rcode};
 
@@ -70,7 +70,7 @@ pub(super) struct Stanza {
     pub(super) health_check: Duration,
     pub(super) probe: Vec<u8>,
     /// Slots of `max_concurrent`, if it limits anything.
-    pub(super) slots: Option<Arc<ClientShares>>,
+    pub(super) slots: Option<Arc<FairShares>>,
     pub(super) next: Vec<Rcode>,
     pub(super) next_on_nodata: bool,
     pub(super) failover: Vec<Rcode>,
@@ -126,7 +126,7 @@ impl Stanza {
             pads_queries: config.pads_queries,
             health_check: config.health_check,
             probe: upstream::probe(&config.probe_name, config.probe_recursion),
-            slots: (config.max_concurrent > 0).then(|| ClientShares::new(config.max_concurrent)),
+            slots: (config.max_concurrent > 0).then(|| FairShares::new(config.max_concurrent)),
             next: config.next,
             next_on_nodata: config.next_on_nodata,
             failover: config.failover,
