@@ -9,6 +9,7 @@
 
 pub mod archive;
 mod arrows;
+mod auditable;
 pub mod binary;
 mod book;
 mod ci;
