@@ -1,4 +1,5 @@
-//! `cargo xtask binary`: the static binary, with its debug information in a file of its own, and its keeper.
+//! `cargo xtask binary`: the static binary, with its debug information in a file of its own, and its keeper. Both list
+//! their crates.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -6,12 +7,12 @@ use std::process::{Command, Stdio};
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
 
 use crate::archive::source_date;
-use crate::{Failed, root};
+use crate::{Failed, auditable, root};
 
 /// Name of the keeper, in the folder of the server.
 pub const KEEPER: &str = "portolan-keeper";
 /// Profile of Cargo for what ships.
-const PROFILE: &str = "dist";
+pub const PROFILE: &str = "dist";
 /// Options for LLD, which is rustc's linker for x86_64: equal functions are linked once, and the addresses that a
 /// position-independent program corrects at its start take 10 KB in place of 1.3 MB. The C library of the machine that
 /// builds must be able to correct them (glibc 2.36).
@@ -60,21 +61,38 @@ pub fn run(options: &ArgMatches) -> Result<(), Failed> {
 /// Builds the binary for a target, or for this machine. It links the C library statically, and no path of this machine
 /// is in it. Needs `objcopy` of the binutils for the same target.
 pub fn static_binary(target: Option<&str>) -> Result<Built, Failed> {
+    static_binary_of(&Source { root: root(), folder: target_folder(), profile: PROFILE.to_owned() }, target)
+}
+
+/// Folders of a build, and its profile of Cargo.
+pub struct Source {
+    /// Checkout.
+    pub root: PathBuf,
+    /// Target folder.
+    pub folder: PathBuf,
+    /// Profile.
+    pub profile: String,
+}
+
+/// Builds the binary from a checkout.
+pub fn static_binary_of(source: &Source, target: Option<&str>) -> Result<Built, Failed> {
     let is_host = target.is_none();
     let target = target.map_or_else(host, |target| Ok(target.to_owned()))?;
-    let folder = target_folder();
-    build(&target, &folder)?;
-    let (linked, output) = (folder.join(&target).join(PROFILE), folder.join(&target).join("static"));
+    let folder = &source.folder;
+    build(source, &target)?;
+    // Cargo puts the profile `dev` into the folder `debug`.
+    let profile = if source.profile == "dev" { "debug" } else { &source.profile };
+    let (linked, output) = (folder.join(&target).join(profile), folder.join(&target).join("static"));
     std::fs::create_dir_all(&output).map_err(|error| format!("{}: {error}", output.display()))?;
     let keeper = output.join(KEEPER);
     // Its crashes have no backtrace: it is a few hundred lines, and a small file is the aim.
-    objcopy(&["--strip-all"], &linked.join(KEEPER), &keeper)?;
+    objcopy(&["--strip-all", &crates_of("portolan-keeper", folder)?], &linked.join(KEEPER), &keeper)?;
     let linked = linked.join("portolan");
     let built = Built { program: output.join("portolan"), debug: output.join("portolan.debug"), keeper };
     objcopy(&["--only-keep-debug", "--compress-debug-sections=zlib"], &linked, &built.debug)?;
     // The symbols stay: CPU profiles and the backtrace of a panic name functions by them.
     let link = format!("--add-gnu-debuglink={}", built.debug.display());
-    objcopy(&["--strip-debug", &link], &linked, &built.program)?;
+    objcopy(&["--strip-debug", &link, &crates_of("portolan", folder)?], &linked, &built.program)?;
     if is_host {
         // A C library that cannot correct packed addresses ends the program before its first line.
         succeed(Command::new(&built.program).arg("-version").stdout(Stdio::null()))?;
@@ -83,8 +101,16 @@ pub fn static_binary(target: Option<&str>) -> Result<Built, Failed> {
     Ok(built)
 }
 
-fn build(target: &str, folder: &Path) -> Result<(), Failed> {
-    let moved = moved_paths(&root(), folder, &registry());
+/// Writes the list of the crates in a package, and returns the option of objcopy that adds it to a binary.
+fn crates_of(package: &str, folder: &Path) -> Result<String, Failed> {
+    let file = folder.join(format!("{package}.crates"));
+    std::fs::write(&file, auditable::section(package)?).map_err(|error| format!("{}: {error}", file.display()))?;
+    Ok(format!("--add-section={}={}", auditable::SECTION, file.display()))
+}
+
+fn build(source: &Source, target: &str) -> Result<(), Failed> {
+    let Source { root, folder, profile } = source;
+    let moved = moved_paths(root, folder, &registry());
     // Separated by the unit separator, a path may contain spaces.
     // The crate getrandom looks its system call up in a shared object, which a static binary does not have, and falls
     // back to /dev/urandom, which an empty root does not have. All supported kernels have the system call.
@@ -98,8 +124,8 @@ fn build(target: &str, folder: &Path) -> Result<(), Failed> {
         moved.iter().map(|(path, name)| format!("-ffile-prefix-map={path}={name}")).collect();
     c_flags.push(NO_AVX512.to_owned());
     let mut cargo = Command::new(std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned()));
-    cargo.args(["build", "--profile", PROFILE, "--locked", "--package", "portolan", "--target", target]);
-    cargo.current_dir(root()).env("CARGO_TARGET_DIR", folder).env("CARGO_INCREMENTAL", "0");
+    cargo.args(["build", "--profile", profile, "--locked", "--package", "portolan", "--target", target]);
+    cargo.current_dir(root).env("CARGO_TARGET_DIR", folder).env("CARGO_INCREMENTAL", "0");
     cargo.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f")).env("CFLAGS", c_flags.join(" "));
     cargo.env("SOURCE_DATE_EPOCH", source_date()?.to_string());
     if target.starts_with("aarch64") {

@@ -48,6 +48,7 @@ const NOT_INSTALLED: &[&str] = &[
     "no QUIC",
     "cgroups",
     "Linux 5.11",
+    "seccomp",
     "namespace",
     "unshare",
 ];

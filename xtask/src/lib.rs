@@ -9,6 +9,7 @@
 
 pub mod archive;
 mod arrows;
+mod auditable;
 pub mod binary;
 mod book;
 mod ci;
@@ -21,6 +22,7 @@ pub mod image;
 mod programs;
 mod prose;
 mod release;
+mod reproduce;
 pub mod results;
 mod schedules;
 pub mod server;
@@ -56,6 +58,7 @@ pub fn command() -> Command {
         .subcommand(binary::command())
         .subcommand(image::command())
         .subcommand(release::command())
+        .subcommand(reproduce::command())
         .subcommands(schedules::commands())
         .subcommands(programs::commands())
 }
@@ -70,6 +73,7 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failed> {
         Some(("binary", options)) => binary::run(options),
         Some(("image", options)) => image::run(options),
         Some(("release", options)) => release::run(options),
+        Some(("reproduce", options)) => reproduce::run(options),
         Some(("schedules", options)) => schedules::run(options),
         Some(("simulate", options)) => schedules::simulate(options),
         Some((name, options)) => programs::run(name, options),

@@ -3,7 +3,6 @@
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -44,8 +43,8 @@ fn serves_its_own_user_and_root_only() {
     let folder = Folder::new("control-users");
     // The program of the image runs in a read-only root file system, without any directory that it may write to.
     let mut command = Command::new(env!("CARGO_BIN_EXE_portolan"));
-    command.arg("-conf").arg(folder.write("Corefile", COREFILE)).uid(IMAGE_USER).gid(IMAGE_USER);
-    let mut server = Server::start_command(command);
+    command.arg("-conf").arg(folder.write("Corefile", COREFILE));
+    let mut server = Server::start_as(IMAGE_USER, command);
     let socket = ControlSocket::of(&mut server);
     assert!(socket.0.starts_with("@portolan-control"), "{}", socket.0);
     for user in [IMAGE_USER, 0] {

@@ -57,6 +57,7 @@ mod quic;
 mod relay;
 mod relays;
 mod replicas;
+mod seccomp;
 mod shadow;
 mod specified;
 mod support;

@@ -270,6 +270,26 @@ fn every_pod_of_deploy_is_confined() {
     assert!(confined >= 15, "{confined} containers");
 }
 
+/// The command of `docs/security.md`.
+#[test]
+fn the_chart_takes_the_seccomp_profile_of_a_node() {
+    if !are_in_path(&["helm"]) {
+        return;
+    }
+    let guide = std::fs::read_to_string(packages::repository().join("docs/security.md")).unwrap();
+    let settings = "podSecurityContext.seccompProfile.type=Localhost,\
+                    podSecurityContext.seccompProfile.localhostProfile=profiles/portolan.json";
+    assert!(guide.contains(&format!("--set {settings}")), "--set {settings}");
+    let objects = parse(&render(RELEASE, &values("defaults"), &["--set", settings]));
+    let pod = &find(&objects, "Deployment")["spec"]["template"]["spec"];
+    let expected = json!({ "type": "Localhost", "localhostProfile": "profiles/portolan.json" });
+    assert_eq!(pod["securityContext"]["seccompProfile"], expected);
+    assert_eq!(pod["securityContext"]["runAsUser"], 65532);
+    let own = &pod["containers"][0]["securityContext"];
+    assert!(own["seccompProfile"].is_null(), "the container would override the profile of the pod");
+    assert_eq!(own["allowPrivilegeEscalation"], false);
+}
+
 /// The command of `docs/from-kube-dns.md`, without a server. `real_deploy.rs` has the histories of the Deployment.
 #[test]
 fn the_patch_of_kube_dns_leaves_one_container_and_no_volume() {

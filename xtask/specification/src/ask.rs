@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, UdpSocket};
 use std::time::Duration;
 
 use specification::message::{self, Response};
@@ -36,7 +36,8 @@ pub(crate) fn all<'q>(
 
 fn ask_window(server: SocketAddr, questions: &[&Question]) -> std::io::Result<Vec<Outcome>> {
     // A new socket, so that no late response to an earlier window is taken for one to this.
-    let socket = UdpSocket::bind("127.0.0.1:0")?;
+    let any: IpAddr = if server.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+    let socket = UdpSocket::bind((any, 0))?;
     socket.connect(server)?;
     socket.set_read_timeout(Some(TIMEOUT))?;
     let mut outcomes: HashMap<usize, Outcome> = HashMap::new();

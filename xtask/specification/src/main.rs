@@ -1,15 +1,19 @@
 //! `cargo xtask specification`: asks servers all cases of the executable specification, and counts who agrees.
 //!
+//! With `--objects` and `--address`, it asks a server about the objects of a cluster that exists.
+//!
 //! Each server has all zones at once, so each zone gets an origin of its own: `z17.test.`.
 #![allow(clippy::disallowed_methods, reason = "this program reads files and runs other programs")]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command prints its result")]
 
 mod ask;
 mod clusters;
+mod live;
 mod programs;
 mod report;
 mod zones;
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -54,6 +58,22 @@ fn command() -> Command {
                 .help("Write the cases as text, for other servers, and ask none"),
         )
         .arg(
+            Arg::new("objects")
+                .long("objects")
+                .value_name("FILE")
+                .requires("address")
+                .value_parser(value_parser!(PathBuf))
+                .help("Ask about the objects that `kubectl get namespaces,services,endpointslices -A -o json` printed"),
+        )
+        .arg(
+            Arg::new("address")
+                .long("address")
+                .value_name("ADDR:PORT")
+                .requires("objects")
+                .value_parser(value_parser!(SocketAddr))
+                .help("Server to ask about the objects of a cluster"),
+        )
+        .arg(
             Arg::new("show")
                 .long("show")
                 .value_name("COUNT")
@@ -83,6 +103,10 @@ fn parse_server(text: &str) -> Result<Server, String> {
 fn run(options: &ArgMatches) -> Result<(), Failed> {
     let records = options.get_one("records").copied().unwrap_or_default();
     let examples = options.get_one("show").copied().unwrap_or_default();
+    let live = (options.get_one::<PathBuf>("objects"), options.get_one::<SocketAddr>("address"));
+    if let (Some(file), Some(server)) = live {
+        return live::run(*server, file, examples);
+    }
     let blocks = zones::with_origins(&specification::scope::zones(records));
     let clusters = clusters::all();
     if let Some(path) = options.get_one::<PathBuf>("write") {

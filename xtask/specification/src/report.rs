@@ -28,6 +28,13 @@ pub(crate) struct Verdict<'s> {
     differences: Vec<String>,
 }
 
+impl Verdict<'_> {
+    /// Returns true if the response is not as expected.
+    pub(crate) const fn differs(&self) -> bool {
+        !self.differences.is_empty()
+    }
+}
+
 /// Asks a server all cases.
 pub(crate) fn verdicts(server: SocketAddr, subjects: &[Subject]) -> Result<Vec<Verdict<'_>>, Failed> {
     let all: Vec<(&Subject, &Case)> =

@@ -1,13 +1,12 @@
 //! Bill of materials in the format CycloneDX 1.6 (ECMA-424): the crates that are compiled into the binary, from
-//! `cargo metadata` and Cargo.lock. Crates that only run during the build (build scripts, procedural macros) and crates
-//! for tests are not in the binary.
+//! `cargo metadata` and Cargo.lock.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::dependencies::metadata;
+use crate::dependencies::{Linked, linked, metadata};
 use crate::{Failed, read_bytes};
 
 /// Package of the binary.
@@ -17,11 +16,7 @@ pub(crate) fn document(version: &str) -> Result<Vec<u8>, Failed> {
     let metadata = metadata()?;
     let lock = String::from_utf8_lossy(&read_bytes(Path::new("Cargo.lock"))?).into_owned();
     let checksums = checksums(&lock);
-    let packages = by_id(&metadata["packages"]);
-    let nodes = by_id(&metadata["resolve"]["nodes"]);
-    let start = packages.values().find(|package| package["name"] == BINARY).and_then(|package| package["id"].as_str());
-    let start = start.ok_or_else(|| format!("cargo metadata lists no package `{BINARY}`"))?;
-    let used = reachable(start, &nodes, &packages);
+    let Linked { start, packages, used } = linked(&metadata, BINARY)?;
     let components = used.keys().filter(|id| **id != start).map(|id| component(packages[id], &checksums));
     let dependencies = used.iter().map(|(id, direct)| {
         let direct: Vec<String> = direct.iter().map(|id| purl(packages[id])).collect();
@@ -43,42 +38,6 @@ pub(crate) fn document(version: &str) -> Result<Vec<u8>, Failed> {
         "dependencies": dependencies.collect::<Vec<_>>(),
     });
     Ok(format!("{document:#}\n").into_bytes())
-}
-
-fn by_id(list: &Value) -> BTreeMap<&str, &Value> {
-    let items = list.as_array().map_or(&[][..], Vec::as_slice);
-    items.iter().filter_map(|item| Some((item["id"].as_str()?, item))).collect()
-}
-
-/// Returns the packages that are linked into `start`, each with those that it uses directly.
-fn reachable<'a>(
-    start: &'a str,
-    nodes: &BTreeMap<&'a str, &'a Value>,
-    packages: &BTreeMap<&'a str, &'a Value>,
-) -> BTreeMap<&'a str, BTreeSet<&'a str>> {
-    let mut used = BTreeMap::new();
-    let mut left = vec![start];
-    while let Some(id) = left.pop() {
-        if used.contains_key(id) {
-            continue;
-        }
-        let edges = nodes.get(id).and_then(|node| node["deps"].as_array()).map_or(&[][..], Vec::as_slice);
-        let linked = edges.iter().filter(|edge| is_linked(edge)).filter_map(|edge| edge["pkg"].as_str());
-        let linked: BTreeSet<&str> = linked.filter(|id| packages.get(id).is_some_and(|it| !is_macro(it))).collect();
-        left.extend(&linked);
-        used.insert(id, linked);
-    }
-    used
-}
-
-/// Returns true if a dependency is a usual one, not only one of a build script or of tests.
-fn is_linked(edge: &Value) -> bool {
-    edge["dep_kinds"].as_array().is_some_and(|kinds| kinds.iter().any(|kind| kind["kind"].is_null()))
-}
-
-fn is_macro(package: &Value) -> bool {
-    let targets = package["targets"].as_array().map_or(&[][..], Vec::as_slice);
-    targets.iter().any(|target| target["kind"].as_array().is_some_and(|kinds| kinds.contains(&json!("proc-macro"))))
 }
 
 fn component(package: &Value, checksums: &BTreeMap<(String, String), String>) -> Value {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 use std::sync::OnceLock;
 
-use flate2::read::GzDecoder;
+use flate2::read::{GzDecoder, ZlibDecoder};
 use serde_json::Value;
 
 use super::*;
@@ -139,6 +139,19 @@ fn bill_of_materials_lists_what_is_linked() {
         let used = dependency["dependsOn"].as_array().unwrap();
         assert!(used.iter().all(|used| references.contains(used.as_str().unwrap())), "{dependency}");
     }
+}
+
+#[test]
+fn binary_lists_the_crates_of_the_bill_of_materials() {
+    let section = crate::auditable::section("portolan").unwrap();
+    let list: Value = serde_json::from_reader(ZlibDecoder::new(section.as_slice())).unwrap();
+    let named = |item: &Value| ["name", "version"].map(|key| item[key].as_str().unwrap().to_owned());
+    let listed = list["packages"].as_array().unwrap().iter().filter(|package| package["root"] != true);
+    let listed: BTreeSet<[String; 2]> = listed.map(named).collect();
+    let document: Value = serde_json::from_slice(&artifacts()["portolan-0.1.0-test.cdx.json"]).unwrap();
+    let components: BTreeSet<[String; 2]> = document["components"].as_array().unwrap().iter().map(named).collect();
+    assert!(components.len() > 100, "{} components", components.len());
+    assert_eq!(listed, components);
 }
 
 #[test]

@@ -12,6 +12,7 @@ pub(crate) mod packages;
 pub(crate) mod pages;
 pub(crate) mod prometheus;
 pub(crate) mod quic;
+pub(crate) mod seccomp;
 pub(crate) mod served;
 pub(crate) mod store;
 pub(crate) mod update;
@@ -20,11 +21,14 @@ pub(crate) mod upstream;
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
+
+use seccomp::Refused;
 
 /// Limit for any operation before a test fails.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
@@ -76,6 +80,7 @@ pub(crate) struct Server {
     child: Child,
     lines: Receiver<String>,
     seen: Vec<String>,
+    refused: Refused,
     pub(crate) started: Instant,
 }
 
@@ -97,10 +102,20 @@ impl Server {
         Server::start_command(command)
     }
 
-    /// Starts a prepared command.
+    /// Starts a prepared command, and a program of this build under the seccomp profile of `deploy`.
     pub(crate) fn start_command(mut command: Command) -> Server {
+        Server::started_by(seccomp::spawn, &mut command)
+    }
+
+    /// Starts a prepared command as another user, without the seccomp profile, which would refuse the change.
+    pub(crate) fn start_as(user: u32, mut command: Command) -> Server {
+        let start = |command: &mut Command| (command.spawn().expect("the program starts"), Refused::default());
+        Server::started_by(start, command.uid(user).gid(user))
+    }
+
+    fn started_by(start: impl FnOnce(&mut Command) -> (Child, Refused), command: &mut Command) -> Server {
         let started = Instant::now();
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary starts");
+        let (mut child, refused) = start(command.stdout(Stdio::piped()).stderr(Stdio::piped()));
         let (sender, lines) = channel();
         for output in [
             Box::new(child.stdout.take().expect("its output")) as Box<dyn Read + Send>,
@@ -111,7 +126,7 @@ impl Server {
                 BufReader::new(output).lines().map_while(Result::ok).try_for_each(|line| sender.send(line))
             });
         }
-        Server { child, lines, seen: Vec::new(), started }
+        Server { child, lines, seen: Vec::new(), refused, started }
     }
 
     /// Waits for a line that contains `part`, and returns it.
@@ -148,6 +163,11 @@ impl Server {
     /// Returns the process ID.
     pub(crate) fn id(&self) -> u32 {
         self.child.id()
+    }
+
+    /// Returns the system calls that the seccomp profile refused.
+    pub(crate) const fn refused(&self) -> &Refused {
+        &self.refused
     }
 
     /// Sends a signal.
@@ -193,6 +213,11 @@ impl Drop for Server {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+        let Some(fault) = self.refused.fault() else { return };
+        if std::thread::panicking() {
+            return namespace::say(&fault);
+        }
+        panic!("{fault}");
     }
 }
 

@@ -235,7 +235,7 @@ fn address(family: Family, at: u32) -> IpAddr {
 }
 
 /// Types that are asked.
-const TYPES: [Type; 9] =
+pub const TYPES: [Type; 9] =
     [Type::A, Type::Aaaa, Type::Srv, Type::Txt, Type::Ptr, Type::Cname, Type::Ns, Type::Soa, Type::Any];
 
 fn questions(cluster: &Cluster, number: u32) -> Vec<Question> {
@@ -266,7 +266,9 @@ fn names(cluster: &Cluster, number: u32) -> Vec<String> {
     names
 }
 
-fn service_names(service: &Service) -> Vec<String> {
+/// Returns the names that are asked about a Service, below its own and with other letters.
+#[must_use]
+pub fn service_names(service: &Service) -> Vec<String> {
     let name = format!("{}.{}.svc.{ZONE}", service.name, service.namespace);
     let mut names = vec![name.clone(), name.to_ascii_uppercase()];
     let labels =

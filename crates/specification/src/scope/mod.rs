@@ -11,7 +11,7 @@ use crate::branch::Branch;
 use crate::record::{Data, Question, Record, Type};
 use crate::zone::Zone;
 
-pub use clusters::{ClusterBlock, absent, clusters};
+pub use clusters::{ClusterBlock, TYPES, absent, clusters, service_names};
 pub use zones::zones;
 
 /// Origin of each zone.
