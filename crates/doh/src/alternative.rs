@@ -2,6 +2,8 @@
 
 use core::time::Duration;
 
+use crate::decimal::number;
+
 /// Lifetime of an offer that states none (RFC 7838 §3.1).
 const LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
 /// Longest lifetime that is used. Longer ones only delay the notice that the offer is gone.
@@ -35,7 +37,7 @@ fn offer(text: &str) -> Option<Alternative> {
     }
     let port = unquoted(authority)?.strip_prefix(':')?.parse().ok().filter(|port| *port > 0)?;
     let seconds = parts.filter_map(|part| part.split_once('=')).find_map(|(name, value)| {
-        name.eq_ignore_ascii_case("ma").then(|| unquoted(value).unwrap_or(value).parse::<u64>().ok())
+        name.eq_ignore_ascii_case("ma").then(|| number(unquoted(value).unwrap_or(value).as_bytes()))
     });
     let lifetime = match seconds {
         Some(seconds) => Duration::from_secs(seconds?).min(LIFETIME_MAX),
@@ -64,7 +66,7 @@ mod tests {
 
     #[test]
     fn reads_offers_of_http3_at_the_same_host() {
-        let rows: [(&str, Option<(u16, u64)>); 15] = [
+        let rows: [(&str, Option<(u16, u64)>); 16] = [
             (r#"h3=":443""#, Some((443, 86_400))),
             (r#"h3=":8443"; ma=3600; persist=1"#, Some((8443, 3600))),
             (r#"h3=":443";MA="60""#, Some((443, 60))),
@@ -72,6 +74,7 @@ mod tests {
             (r#"h3="other.example:443", h3=":446""#, Some((446, 86_400))),
             (r#"x="a,h3=;b", h3=":447""#, Some((447, 86_400))),
             (r#"h3=":443"; ma=99999999999"#, Some((443, 604_800))),
+            (r#"h3=":443"; ma=99999999999999999999"#, Some((443, 604_800))),
             (r#"h3=":443"; ma=0"#, None),
             (r#"h3=":443"; ma=x"#, None),
             (r#"h3=":0""#, None),

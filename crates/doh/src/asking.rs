@@ -4,6 +4,7 @@ use core::fmt;
 
 use wire::{Message, Type};
 
+use crate::decimal::number;
 use crate::request::{BODY_MAX, is_message};
 use crate::{PATH, base64url};
 
@@ -80,7 +81,8 @@ pub fn check_response(head: &ResponseHead<'_>) -> Result<(), ResponseError> {
 }
 
 /// Subtracts the age of a response, which an HTTP cache has kept, from the TTLs of its records (RFC 8484 §5.1). `age`
-/// is the value of the header field `age`; other values than a number of seconds are ignored.
+/// is the value of the header field `age`; other values than a number of seconds are ignored. A number that no integer
+/// can hold counts as the largest one (RFC 9111 §1.2.2).
 pub fn subtract_age(answer: &mut [u8], age: &[u8]) {
     let Some(age) = number(age).filter(|age| *age > 0) else { return };
     let age = u32::try_from(age).unwrap_or(u32::MAX);
@@ -100,10 +102,6 @@ fn ttls(answer: &[u8]) -> Vec<(usize, u32)> {
     let Ok(message) = Message::parse(answer) else { return Vec::new() };
     let records = message.records().filter(|record| record.rtype() != Type::OPT);
     records.map(|record| (record.end() - record.rdata().len() - RDLENGTH_LEN - TTL_LEN, record.ttl())).collect()
-}
-
-fn number(value: &[u8]) -> Option<u64> {
-    core::str::from_utf8(value).ok()?.trim().parse().ok()
 }
 
 #[cfg(test)]
@@ -138,6 +136,7 @@ mod tests {
             (ResponseHead { content_type: None, ..GOOD }, Err(ResponseError::ContentType(None))),
             (ResponseHead { content_encoding: Some(b"gzip"), ..GOOD }, Err(ResponseError::ContentEncoding)),
             (ResponseHead { content_length: Some(b"65536"), ..GOOD }, Err(ResponseError::TooLong)),
+            (ResponseHead { content_length: Some(b"99999999999999999999"), ..GOOD }, Err(ResponseError::TooLong)),
         ];
         for (head, outcome) in rows {
             assert_eq!(check_response(&head), outcome, "{head:?}");
@@ -152,16 +151,34 @@ mod tests {
         assert_eq!(type_error.to_string(), "content type `text/html`, not application/dns-message");
     }
 
+    /// Answer with one record of this TTL, and an OPT record with this field.
+    fn answer(ttl: u32, opt: u32) -> Vec<u8> {
+        let mut bytes = b"\0\0\x80\0\0\x01\0\x01\0\0\0\x01\x01a\0\0\x01\0\x01\xc0\x0c\0\x01\0\x01".to_vec();
+        bytes.extend(ttl.to_be_bytes());
+        bytes.extend(b"\0\x04\xc0\0\x02\x01\0\0\x29\x04\xd0");
+        bytes.extend(opt.to_be_bytes());
+        bytes.extend(b"\0\0");
+        bytes
+    }
+
+    #[test]
+    fn ages_ttls_at_the_edges_of_all_integers() {
+        let edges = [1, 2, 1 << 31, 1 << 32, 1 << 63, 1 << 64, 1u128 << 100];
+        let edges = || edges.into_iter().flat_map(|edge| [edge - 1, edge, edge + 1]);
+        for age in edges().filter(|age| *age > 0) {
+            for ttl in edges().filter_map(|ttl| u32::try_from(ttl).ok()) {
+                // A TTL with the top bit set counts as 0 (RFC 2181 §8).
+                let known = if ttl >> 31 == 1 { 0 } else { u128::from(ttl) };
+                let left = u32::try_from(known.saturating_sub(age)).unwrap();
+                let mut aged = answer(ttl, u32::MAX);
+                subtract_age(&mut aged, age.to_string().as_bytes());
+                assert_eq!(aged, answer(left, u32::MAX), "{ttl} after {age}");
+            }
+        }
+    }
+
     #[test]
     fn subtracts_the_age_from_all_ttls_except_opt() {
-        let answer = |ttl: u32, opt: u32| {
-            let mut bytes = b"\0\0\x80\0\0\x01\0\x01\0\0\0\x01\x01a\0\0\x01\0\x01\xc0\x0c\0\x01\0\x01".to_vec();
-            bytes.extend(ttl.to_be_bytes());
-            bytes.extend(b"\0\x04\xc0\0\x02\x01\0\0\x29\x04\xd0");
-            bytes.extend(opt.to_be_bytes());
-            bytes.extend(b"\0\0");
-            bytes
-        };
         for (age, ttl) in [("100", 200), ("0", 300), ("300", 0), ("99999999999", 0), ("x", 300), ("-1", 300), ("", 300)]
         {
             let mut aged = answer(300, 0x8000);

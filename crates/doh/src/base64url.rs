@@ -67,4 +67,45 @@ mod tests {
             assert_eq!(decode(text.as_bytes()), None, "{text}");
         }
     }
+
+    /// Decodes a group of up to four characters as RFC 4648 §5 says, through a text of binary digits.
+    fn reference(text: &[u8]) -> Option<Vec<u8>> {
+        let mut bits = String::new();
+        for character in text {
+            bits += &format!("{:06b}", ALPHABET.iter().position(|known| known == character)?);
+        }
+        let whole = bits.len() / 8 * 8;
+        // One character alone has too few bits for a byte.
+        let is_possible = bits.len() - whole < 6;
+        is_possible.then(|| (0..whole).step_by(8).map(|at| u8::from_str_radix(&bits[at..at + 8], 2).unwrap()).collect())
+    }
+
+    #[test]
+    fn all_short_texts_are_decoded_as_the_standard_says() {
+        // The ends of each range of the alphabet, and the characters beside them.
+        let alphabet = b"AZ@[az`{09/:-,._^=+ \x80\xff";
+        let mut decodable = 0;
+        for length in 0..=4 {
+            for number in 0..alphabet.len().pow(length) {
+                let at = |place| alphabet[number / alphabet.len().pow(place) % alphabet.len()];
+                let text: Vec<u8> = (0..length).map(at).collect();
+                let decoded = decode(&text);
+                assert_eq!(decoded, reference(&text), "{text:?}");
+                decodable += usize::from(decoded.is_some());
+            }
+        }
+        assert_eq!(decodable, 1 + 8 * 8 + 8 * 8 * 8 + 8 * 8 * 8 * 8);
+    }
+
+    #[test]
+    fn all_bytes_are_encoded_so_that_they_are_decoded_again() {
+        for number in 0..=u16::MAX {
+            let [first, second] = number.to_be_bytes();
+            for bytes in [&[first][..], &[first, second], &[0, first, second], &[second, 0xff, first, second]] {
+                let text = encode(bytes);
+                assert_eq!(text.len(), (bytes.len() * 8).div_ceil(6));
+                assert_eq!(decode(text.as_bytes()).as_deref(), Some(bytes), "{text}");
+            }
+        }
+    }
 }

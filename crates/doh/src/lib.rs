@@ -16,6 +16,7 @@
 mod alternative;
 mod asking;
 mod base64url;
+mod decimal;
 mod lifetime;
 mod request;
 

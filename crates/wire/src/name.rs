@@ -464,6 +464,10 @@ const fn length_byte(length: usize) -> u8 {
 }
 
 #[cfg(test)]
+#[path = "name_exhaustive_tests.rs"]
+mod exhaustive_tests;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 

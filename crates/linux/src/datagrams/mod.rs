@@ -9,6 +9,14 @@ use std::mem::{MaybeUninit, size_of, zeroed};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::os::fd::{AsRawFd, RawFd};
 
+#[cfg(miri)]
+mod fake;
+#[cfg(miri)]
+use fake as system;
+/// System calls with pointers into the buffers.
+#[cfg(not(miri))]
+use libc as system;
+
 /// Datagrams read by one system call. Twice as many would gain little more throughput and cost twice the memory.
 pub const BATCH: usize = 32;
 /// Length of the longest datagram in bytes. The rest of a longer one is lost. A DNS name of 255 bytes with EDNS options
@@ -194,7 +202,7 @@ impl Batch {
         let headers_at = headers.as_mut_ptr().cast();
         // SAFETY: all headers are initialised and point at buffers of `self` and at `parts`, which outlive the call.
         let count =
-            unsafe { libc::recvmmsg(socket, headers_at, BATCH_LEN, libc::MSG_DONTWAIT as _, std::ptr::null_mut()) };
+            unsafe { system::recvmmsg(socket, headers_at, BATCH_LEN, libc::MSG_DONTWAIT as _, std::ptr::null_mut()) };
         let count = usize::try_from(count).map_err(|_| io::Error::last_os_error())?;
         for (at, header) in headers.iter().enumerate().take(count) {
             // SAFETY: written above, and updated by the kernel.
@@ -234,9 +242,10 @@ impl Batch {
     pub fn send(&mut self, socket: RawFd) -> usize {
         let mut parts: [MaybeUninit<libc::iovec>; BATCH] = [MaybeUninit::uninit(); BATCH];
         let mut headers: [MaybeUninit<libc::mmsghdr>; BATCH] = [MaybeUninit::uninit(); BATCH];
-        let mut start = 0;
+        let (mut start, answers) = (0, self.answers.as_mut_ptr());
         for (slot, (at, end)) in self.answered.iter().copied().enumerate() {
-            let base = self.answers[start..end].as_mut_ptr().cast();
+            // Not a pointer to a part of the slice: each would end the pointers to earlier parts.
+            let base = answers.wrapping_add(start).cast();
             parts[slot].write(libc::iovec { iov_base: base, iov_len: end - start });
             start = end;
             let from = outgoing_control(&mut self.controls[at], self.control_lengths[at]);
@@ -312,9 +321,10 @@ impl Outgoing {
     pub fn send(&mut self, socket: RawFd) -> usize {
         let mut parts: [MaybeUninit<libc::iovec>; BATCH] = [MaybeUninit::uninit(); BATCH];
         let mut headers: [MaybeUninit<libc::mmsghdr>; BATCH] = [MaybeUninit::uninit(); BATCH];
-        let mut start = 0;
+        let (mut start, bytes) = (0, self.bytes.as_mut_ptr());
         for (slot, end) in self.ends.iter().copied().enumerate() {
-            let base = self.bytes[start..end].as_mut_ptr().cast();
+            // As above.
+            let base = bytes.wrapping_add(start).cast();
             parts[slot].write(libc::iovec { iov_base: base, iov_len: end - start });
             start = end;
             let control = match self.control_lengths[slot] {
@@ -340,7 +350,7 @@ fn send_all(socket: RawFd, headers: &mut [MaybeUninit<libc::mmsghdr>; BATCH], co
         // SAFETY: the caller has initialised the first `count` headers; `sent` is below.
         let outcome = unsafe {
             let first = headers.as_mut_ptr().add(sent).cast();
-            libc::sendmmsg(socket, first, left, libc::MSG_DONTWAIT as _)
+            system::sendmmsg(socket, first, left, libc::MSG_DONTWAIT as _)
         };
         match usize::try_from(outcome) {
             Ok(outcome) if outcome > 0 => sent += outcome,
@@ -492,7 +502,7 @@ pub fn send_from(socket: RawFd, bytes: &[u8], peer: SocketAddr, local: IpAddr) -
         set_control_length(&mut message, control_len);
     }
     // SAFETY: the message points at live buffers, which the kernel only reads.
-    let sent = unsafe { libc::sendmsg(socket, &raw const message, libc::MSG_DONTWAIT) };
+    let sent = unsafe { system::sendmsg(socket, &raw const message, libc::MSG_DONTWAIT) };
     if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
@@ -517,5 +527,5 @@ fn write_packet_info(control: &mut Control, local: IpAddr, ipv6: bool) -> usize 
     (head + data_len).next_multiple_of(size_of::<usize>())
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(miri)))]
 mod tests;

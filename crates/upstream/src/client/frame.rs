@@ -102,6 +102,46 @@ mod tests {
         }
     }
 
+    /// Splits a whole stream. Returns the messages, and the number of bytes after the last one.
+    fn reference(mut stream: &[u8]) -> (Vec<Vec<u8>>, usize) {
+        let mut messages = Vec::new();
+        while let [high, low, rest @ ..] = stream
+            && let length = usize::from(*high) * 256 + usize::from(*low)
+            && length <= rest.len()
+        {
+            messages.push(rest[..length].to_vec());
+            stream = &rest[length..];
+        }
+        (messages, stream.len())
+    }
+
+    #[test]
+    fn reads_all_short_streams_in_all_pieces() {
+        let streams = (0..=7).flat_map(|len| {
+            (0..3_usize.pow(len)).map(move |number| {
+                (0..len).map(|at| u8::try_from(number / 3_usize.pow(at) % 3).unwrap()).collect::<Vec<_>>()
+            })
+        });
+        for stream in streams {
+            let expected = reference(&stream);
+            for splits in 0..1_u32 << stream.len().saturating_sub(1) {
+                let (mut reader, mut read, mut start) = (FrameReader::default(), Vec::new(), 0);
+                for end in 1..=stream.len() {
+                    if end < stream.len() && splits >> (end - 1) & 1 == 0 {
+                        continue;
+                    }
+                    let mut piece = &stream[start..end];
+                    while let Some(frame) = reader.next_frame(&mut piece) {
+                        read.push(frame.to_vec());
+                    }
+                    assert!(piece.is_empty(), "the reader takes all bytes");
+                    start = end;
+                }
+                assert_eq!((read, reader.incomplete_len()), expected, "{stream:?} split at {splits:b}");
+            }
+        }
+    }
+
     #[test]
     fn writes_the_length_and_the_message_id() {
         let mut out = Vec::new();

@@ -64,8 +64,10 @@ impl Store {
             self.subtract(&before);
         }
         let mut gone = 0;
-        while self.is_over(hash) && self.evict_beside(&entry, hash, now, stale, random) {
-            gone += 1;
+        while self.is_over(hash)
+            && let Some(evicted) = self.evict_beside(&entry, hash, now, stale, random)
+        {
+            gone += evicted;
         }
         gone
     }
@@ -111,9 +113,9 @@ impl Store {
         beside > self.share || self.bytes.load(Ordering::Relaxed) > self.bytes_max
     }
 
-    /// Evicts one entry of the same shard, preferably an expired one, otherwise a random one. Returns false if there is
-    /// no other.
-    fn evict_beside(&self, entry: &Arc<Entry>, hash: u64, now: Instant, stale: Duration, random: u64) -> bool {
+    /// Evicts one entry of the same shard, preferably an expired one, otherwise a random one. Returns the number of
+    /// evicted entries: none if another worker evicted it first. Returns `None` if there is no other.
+    fn evict_beside(&self, entry: &Arc<Entry>, hash: u64, now: Instant, stale: Duration, random: u64) -> Option<usize> {
         let mut victim: Option<Arc<Entry>> = None;
         let (mut useless, mut seen) = (false, 0u64);
         self.table.for_each_beside(hash, |other| {
@@ -128,14 +130,13 @@ impl Store {
             }
         });
         holds(victim.is_some() == (seen > 0), "a shard with other entries has one to evict");
-        let Some(victim) = victim else { return false };
+        let victim = victim?;
         holds(!Arc::ptr_eq(&victim, entry), "an entry that was just stored does not evict itself");
         let gone = self.table.remove(self.table.hash(&victim.key()), |kept| Arc::ptr_eq(kept, &victim));
-        // Another worker may have evicted the same victim, and has then subtracted its bytes.
-        if let Some(gone) = gone {
-            self.subtract(&gone);
-        }
-        true
+        // Another worker may have evicted the same victim, and has then subtracted its bytes and counted it.
+        let Some(gone) = gone else { return Some(0) };
+        self.subtract(&gone);
+        Some(1)
     }
 }
 
