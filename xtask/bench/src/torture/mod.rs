@@ -19,12 +19,12 @@ mod zone;
 
 use std::path::{Path, PathBuf};
 use std::process::Command as Process;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use clap::{Arg, ArgMatches, Command, value_parser};
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use fakeapi::FakeApi;
 
 use self::client::{Outcome, Transport, ask};
@@ -79,6 +79,21 @@ pub(crate) fn command() -> Command {
         .arg(number("seconds", "600", "Length of the run"))
         .arg(number("seed", "1", "Seed of the faults and of the questions"))
         .arg(Arg::new("server").long("server").value_name("BINARY").help("Use this binary instead of a new build"))
+        .arg(
+            Arg::new("planted")
+                .long("planted")
+                .action(ArgAction::SetTrue)
+                .help("Withhold some deletions from the server, and fail unless its answers are found to be wrong"),
+        )
+}
+
+/// What the command line selects.
+#[derive(Clone, Copy)]
+struct Run {
+    length: Duration,
+    seed: u64,
+    /// True if some deletions do not reach the API server.
+    is_planted: bool,
 }
 
 /// Runs the server under faults.
@@ -88,16 +103,21 @@ pub(crate) fn run(options: &ArgMatches) -> Result<(), Failed> {
         Some(path) => PathBuf::from(path),
         None => build::build("dev")?,
     };
+    let run = Run {
+        length: Duration::from_secs(number("seconds")),
+        seed: number("seed"),
+        is_planted: options.get_flag("planted"),
+    };
     if std::env::var_os(INSIDE).is_none()
-        && let Some(outcome) = run_inside(&binary, number("seconds"), number("seed"))
+        && let Some(outcome) = run_inside(&binary, run)
     {
         return outcome;
     }
-    torture(&binary, Duration::from_secs(number("seconds")), number("seed"))
+    torture(&binary, run)
 }
 
 /// Runs this program again in namespaces of its own. Returns `None` if there can be none.
-fn run_inside(binary: &Path, seconds: u64, seed: u64) -> Option<Result<(), Failed>> {
+fn run_inside(binary: &Path, run: Run) -> Option<Result<(), Failed>> {
     const FLAGS: [&str; 5] = ["--net", "--mount", "--pid", "--fork", "--kill-child"];
     let is_possible = Process::new("unshare").args(FLAGS).arg("true").status().is_ok_and(|status| status.success());
     if !is_possible {
@@ -107,7 +127,8 @@ fn run_inside(binary: &Path, seconds: u64, seed: u64) -> Option<Result<(), Faile
     let mut command = Process::new("unshare");
     // The processes find themselves in a /proc of their namespace.
     command.args(FLAGS).arg("--mount-proc").arg(own).arg("torture").arg("--server").arg(binary);
-    command.args(["--seconds", &seconds.to_string(), "--seed", &seed.to_string()]).env(INSIDE, "1");
+    command.args(["--seconds", &run.length.as_secs().to_string(), "--seed", &run.seed.to_string()]).env(INSIDE, "1");
+    command.args(run.is_planted.then_some("--planted"));
     Some(match command.status() {
         Ok(status) if status.success() => Ok(()),
         Ok(_) => Err("the server did not pass".to_owned()),
@@ -115,13 +136,14 @@ fn run_inside(binary: &Path, seconds: u64, seed: u64) -> Option<Result<(), Faile
     })
 }
 
-fn torture(binary: &Path, length: Duration, seed: u64) -> Result<(), Failed> {
+fn torture(binary: &Path, run: Run) -> Result<(), Failed> {
+    let Run { length, seed, is_planted } = run;
     if length < schedule::CALM_END * 2 {
         println!("a run of less than {:?} has hardly any faults", schedule::CALM_END * 2);
     }
     let folder = std::env::temp_dir()
         .join(format!("portolan-torture-{seed}-{:?}", Instant::now()).replace([' ', '{', '}', ':'], ""));
-    let (stage, objects) = set_up(binary, &folder, seed)?;
+    let (stage, objects) = set_up(binary, &folder, run)?;
     let outcome = perform(&stage, objects, length, seed);
     let mut report = lock(&stage.report);
     if let Err(error) = outcome {
@@ -130,14 +152,12 @@ fn torture(binary: &Path, length: Duration, seed: u64) -> Result<(), Failed> {
     for line in lock(&stage.log.bad).iter().take(20) {
         report.fail(format!("in the log: {line}"));
     }
-    let log = folder.join("log.txt");
-    let _ = std::fs::write(&log, stage.log.last_lines().join("\n"));
-    println!("the end of the log: {}", log.display());
-    report.finish(&folder, length, seed)
+    let _ = std::fs::write(folder.join("log.txt"), stage.log.last_lines().join("\n"));
+    report.finish(&folder, length, seed, is_planted)
 }
 
 /// Starts all that runs, and waits until the server knows the cluster.
-fn set_up(binary: &Path, folder: &Path, seed: u64) -> Result<(Stage, Objects), Failed> {
+fn set_up(binary: &Path, folder: &Path, run: Run) -> Result<(Stage, Objects), Failed> {
     let disk = folder.join("disk");
     std::fs::create_dir_all(&disk).map_err(|error| format!("{}: {error}", disk.display()))?;
     let mut report = Report::default();
@@ -173,7 +193,7 @@ fn set_up(binary: &Path, folder: &Path, seed: u64) -> Result<(Stage, Objects), F
     for (name, text) in [("client.pem", &pems.certificate), ("client.key", &pems.key), ("ca.pem", &pems.authority)] {
         std::fs::write(folder.join(name), text).map_err(|error| format!("{name}: {error}"))?;
     }
-    let mut random = Random::new(seed);
+    let mut random = Random::new(run.seed);
     let place = Place {
         folder: folder.to_owned(),
         disk,
@@ -197,6 +217,8 @@ fn set_up(binary: &Path, folder: &Path, seed: u64) -> Result<(Stage, Objects), F
         clock: clock.map(|(_, file)| file),
         has_disk,
         is_over: AtomicBool::new(false),
+        deletions: AtomicUsize::new(0),
+        is_planted: run.is_planted,
         outage: Mutex::new(None),
     };
     if stage.knot.is_none() {
@@ -317,8 +339,11 @@ fn query(stage: &Stage, asked: &Asked, transport: Transport, id: u16) {
     drop(oracle);
     let mut report = lock(&stage.report);
     report.query(transport, fate, took, attempts.len());
-    if took > LATE && matches!(fate, Fate::Right | Fate::Excused | Fate::Wrong | Fate::Open) {
+    if took > LATE && !matches!(fate, Fate::Lost | Fate::LostInGap) {
         report.late(is_in_gap);
+        if !is_in_gap {
+            report.describe(format!("{sent:?} to {answered:?}, late: {asked:?} over {transport:?}, {fate:?}"));
+        }
     }
     if !text.is_empty() {
         report.describe(format!("{sent:?} to {answered:?}, {fate:?}: {text}"));

@@ -104,7 +104,7 @@ impl Oracle {
         // A cache answers too, and what is in the other sections is that of the upstream.
         (expected.authoritative, expected.authority) = (None, Authority::Open);
         expected.glue.clear();
-        verdict(differences(&expected, response), question, response, || format!("{expected:?}"))
+        verdict(&differences(&expected, response), question, response, || format!("{expected:?}"))
     }
 
     fn judge_cluster(
@@ -123,7 +123,8 @@ impl Oracle {
         keys.dedup();
         let ranges: Vec<(usize, usize)> = keys.iter().map(|key| self.range(*key, sent, answered)).collect();
         let count = ranges.iter().map(|(first, last)| last - first + 1).product::<usize>();
-        let (mut least, mut nearest): (Option<Vec<usize>>, Option<(Vec<String>, Answer)>) = (None, None);
+        let mut least: Option<Vec<usize>> = None;
+        let mut nearest: Option<(Vec<String>, Answer)> = None;
         let mut is_excused = false;
         for number in 0..count.min(COMBINATIONS_MAX) {
             let versions = combination(number, &ranges);
@@ -160,7 +161,8 @@ impl Oracle {
             let expected = nearest.as_ref().map(|(_, expected)| expected);
             format!("{expected:?}\nconfirmed {confirmed:?}, {count} combinations:\n  {}", versions.join("\n  "))
         };
-        verdict(nearest.as_ref().map(|(found, _)| found.clone()).unwrap_or_default(), question, response, explain)
+        let found = nearest.as_ref().map(|(found, _)| found.as_slice()).unwrap_or_default();
+        verdict(found, question, response, explain)
     }
 
     /// Compares a response with the model. The result is true if it is right only because a fault excuses it.
@@ -265,7 +267,7 @@ fn combination(mut number: usize, ranges: &[(usize, usize)]) -> Vec<usize> {
     versions
 }
 
-fn verdict(found: Vec<String>, question: &Question, response: &Response, explain: impl FnOnce() -> String) -> Verdict {
+fn verdict(found: &[String], question: &Question, response: &Response, explain: impl FnOnce() -> String) -> Verdict {
     if found.is_empty() {
         return Verdict::Right;
     }

@@ -33,6 +33,8 @@ pub(crate) struct Report {
     late_in_gap: usize,
     second_attempts: usize,
     actions: BTreeMap<Action, usize>,
+    /// Faults with their times.
+    events: Vec<String>,
     /// Times from a kill until the next answer.
     pub(crate) restarts: Vec<Duration>,
     slowest: Duration,
@@ -43,8 +45,11 @@ pub(crate) struct Report {
 
 impl Report {
     /// Counts a fault or a change.
-    pub(crate) fn count(&mut self, action: Action) {
+    pub(crate) fn count(&mut self, action: Action, begin: Duration, end: Duration) {
         *self.actions.entry(action).or_default() += 1;
+        if action != Action::ChangeCluster {
+            self.events.push(format!("{begin:?} to {end:?}: {}", action.words()));
+        }
     }
 
     /// Counts a query.
@@ -88,18 +93,28 @@ impl Report {
     }
 
     /// Prints the report, and writes the faulty answers to a file.
-    pub(crate) fn finish(&mut self, folder: &Path, length: Duration, seed: u64) -> Result<(), Failed> {
+    pub(crate) fn finish(
+        &mut self,
+        folder: &Path,
+        length: Duration,
+        seed: u64,
+        is_planted: bool,
+    ) -> Result<(), Failed> {
         println!("{}", self.text(length, seed));
         for text in self.described.iter().take(PRINTED_MAX).chain(&self.failures) {
             println!("\n{text}");
         }
-        let file = folder.join("found.txt");
-        if !self.described.is_empty() {
-            std::fs::write(&file, self.described.join("\n\n"))
-                .map_err(|error| format!("{}: {error}", file.display()))?;
-            println!("\nall faulty answers: {}", file.display());
+        for (name, lines) in [("found.txt", &self.described), ("faults.txt", &self.events)] {
+            let file = folder.join(name);
+            std::fs::write(&file, lines.join("\n")).map_err(|error| format!("{}: {error}", file.display()))?;
         }
+        println!("\nall faulty answers, all faults with their times, and the end of the log: {}", folder.display());
         let (wrong, lost) = (self.of(Fate::Wrong), self.of(Fate::Lost));
+        if is_planted {
+            let found = format!("{wrong} answers wrong because of the planted mistakes");
+            println!("\n{found}");
+            return if wrong > 0 { Ok(()) } else { Err(found) };
+        }
         match (wrong, lost, self.failures.len()) {
             (0, 0, 0) if !self.fates.is_empty() => Ok(()),
             (_, _, failures) => Err(format!("{wrong} answers wrong, {lost} queries lost, {failures} other failures")),

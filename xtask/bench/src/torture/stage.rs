@@ -2,8 +2,8 @@
 
 use std::io::Write as _;
 use std::path::PathBuf;
-use std::process::Command;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -31,6 +31,8 @@ const API_ALLOWANCE: Duration = Duration::from_secs(3);
 const OUTAGE_GAP: Duration = Duration::from_secs(10);
 /// Around a kill, a query may be in hand.
 const IN_HAND: Duration = Duration::from_millis(50);
+/// With planted mistakes, one of this many deletions is withheld from the server.
+const WITHHELD: usize = 5;
 /// Resources that are watched.
 const RESOURCES: [&str; 3] = ["namespaces", "services", "endpointslices"];
 
@@ -50,6 +52,10 @@ pub(crate) struct Stage {
     /// True if the folder of the snapshot is a small disk of its own.
     pub(crate) has_disk: bool,
     pub(crate) is_over: AtomicBool,
+    /// Number of objects that were deleted.
+    pub(crate) deletions: AtomicUsize,
+    /// True if each [`WITHHELD`]th deletion does not reach the API server.
+    pub(crate) is_planted: bool,
     /// Begin of the last outage of the API server, and its end.
     pub(crate) outage: Mutex<Option<(Duration, Duration)>>,
 }
@@ -81,6 +87,7 @@ impl Stage {
                 return Ok(());
             }
             let mut random = Random::new(event.detail);
+            let begin = self.now();
             let is_done = match (event.action, &mut objects) {
                 (Action::ChangeCluster, Some(objects)) => {
                     let changes = cluster::next(objects, &mut random);
@@ -90,7 +97,7 @@ impl Stage {
                 (action, _) => self.act(action, event.lasts, &mut random)?,
             };
             if is_done {
-                lock(&self.report).count(event.action);
+                lock(&self.report).count(event.action, begin, self.now());
             }
         }
         Ok(())
@@ -102,9 +109,13 @@ impl Stage {
             if part.is_none() && !objects.contains_key(&key) {
                 continue;
             }
-            let json = part.as_ref().map(|part| part.json(key));
+            let json = part.as_ref().and_then(|part| part.json(key));
             lock(&self.oracle).write(key, part.clone(), self.now());
+            let is_withheld = self.is_planted
+                && json.is_none()
+                && self.deletions.fetch_add(1, Ordering::Relaxed) % WITHHELD == WITHHELD - 1;
             match json.and_then(|json| serde_json::from_str(&json).ok()) {
+                _ if is_withheld => {}
                 Some(json) => drop(self.api.put(json)),
                 None => {
                     let (resource, namespace, name) = key.path();
@@ -312,7 +323,8 @@ impl Stage {
         let spans = [Excuse::Upstream, Excuse::Connections, Excuse::OldView].map(|excuse| self.begin_fault(excuse));
         let from = self.begin_outage();
         let limit = |limit: &str| {
-            let status = Command::new("prlimit").args(["--pid", &worker.to_string(), limit]).status();
+            let status =
+                Command::new("prlimit").args(["--pid", &worker.to_string(), limit]).stderr(Stdio::null()).status();
             status.is_ok_and(|status| status.success())
         };
         let is_set = limit("--nofile=64:");
