@@ -58,7 +58,7 @@ const PAUSE_MAX: usize = 30;
 const LATE: Duration = Duration::from_secs(5);
 /// Time until the server has listed the cluster.
 const SYNC_TIMEOUT: Duration = Duration::from_secs(60);
-/// Environment variable of the process in the namespaces: their parts that are new.
+/// Environment variable of the process in the namespaces: its folder.
 const INSIDE: &str = "PORTOLAN_TORTURE_INSIDE";
 /// Port at which nothing listens: discard (RFC 863).
 const NO_PORT: u16 = 9;
@@ -108,26 +108,34 @@ pub(crate) fn run(options: &ArgMatches) -> Result<(), Failed> {
         seed: number("seed"),
         is_planted: options.get_flag("planted"),
     };
-    if std::env::var_os(INSIDE).is_none()
-        && let Some(outcome) = run_inside(&binary, run)
-    {
-        return outcome;
+    if let Some(folder) = std::env::var_os(INSIDE) {
+        return torture(&binary, Path::new(&folder), run);
     }
-    torture(&binary, run)
+    let folder = std::env::temp_dir().join(format!("portolan-torture-{}-{}", run.seed, std::process::id()));
+    // A failed run of a process with the same number may have left it.
+    let _ = std::fs::remove_dir_all(&folder);
+    let outcome = run_inside(&binary, &folder, run).unwrap_or_else(|| torture(&binary, &folder, run));
+    if outcome.is_ok() {
+        std::fs::remove_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    }
+    outcome
 }
 
 /// Runs this program again in namespaces of its own. Returns `None` if there can be none.
-fn run_inside(binary: &Path, run: Run) -> Option<Result<(), Failed>> {
-    const FLAGS: [&str; 5] = ["--net", "--mount", "--pid", "--fork", "--kill-child"];
-    let is_possible = Process::new("unshare").args(FLAGS).arg("true").status().is_ok_and(|status| status.success());
+///
+/// All processes in the namespaces, and the mounts, end with this process, however it ends.
+fn run_inside(binary: &Path, folder: &Path, run: Run) -> Option<Result<(), Failed>> {
+    const PROGRAM: &str = "setpriv";
+    const FLAGS: [&str; 8] = ["--pdeathsig", "KILL", "unshare", "--net", "--mount", "--pid", "--fork", "--kill-child"];
+    let is_possible = Process::new(PROGRAM).args(FLAGS).arg("true").status().is_ok_and(|status| status.success());
     if !is_possible {
         return None;
     }
     let own = std::env::current_exe().ok()?;
-    let mut command = Process::new("unshare");
+    let mut command = Process::new(PROGRAM);
     // The processes find themselves in a /proc of their namespace.
-    command.args(FLAGS).arg("--mount-proc").arg(own).arg("torture").arg("--server").arg(binary);
-    command.args(["--seconds", &run.length.as_secs().to_string(), "--seed", &run.seed.to_string()]).env(INSIDE, "1");
+    command.args(FLAGS).arg("--mount-proc").arg(own).arg("torture").arg("--server").arg(binary).env(INSIDE, folder);
+    command.args(["--seconds", &run.length.as_secs().to_string(), "--seed", &run.seed.to_string()]);
     command.args(run.is_planted.then_some("--planted"));
     Some(match command.status() {
         Ok(status) if status.success() => Ok(()),
@@ -136,14 +144,12 @@ fn run_inside(binary: &Path, run: Run) -> Option<Result<(), Failed>> {
     })
 }
 
-fn torture(binary: &Path, run: Run) -> Result<(), Failed> {
+fn torture(binary: &Path, folder: &Path, run: Run) -> Result<(), Failed> {
     let Run { length, seed, is_planted } = run;
     if length < schedule::CALM_END * 2 {
         println!("a run of less than {:?} has hardly any faults", schedule::CALM_END * 2);
     }
-    let folder = std::env::temp_dir()
-        .join(format!("portolan-torture-{seed}-{:?}", Instant::now()).replace([' ', '{', '}', ':'], ""));
-    let (stage, objects) = set_up(binary, &folder, run)?;
+    let (stage, objects) = set_up(binary, folder, run)?;
     let outcome = perform(&stage, objects, length, seed);
     let mut report = lock(&stage.report);
     if let Err(error) = outcome {
@@ -153,7 +159,8 @@ fn torture(binary: &Path, run: Run) -> Result<(), Failed> {
         report.fail(format!("in the log: {line}"));
     }
     let _ = std::fs::write(folder.join("log.txt"), stage.log.last_lines().join("\n"));
-    report.finish(&folder, length, seed, is_planted)
+    report.exact = lock(&stage.oracle).exact;
+    report.finish(folder, length, seed, is_planted)
 }
 
 /// Starts all that runs, and waits until the server knows the cluster.
@@ -340,8 +347,10 @@ fn query(stage: &Stage, asked: &Asked, transport: Transport, id: u16) {
     let mut report = lock(&stage.report);
     report.query(transport, fate, took, attempts.len());
     if took > LATE && !matches!(fate, Fate::Lost | Fate::LostInGap) {
-        report.late(is_in_gap);
-        if !is_in_gap {
+        // SERVFAIL for a dead upstream comes after its timeout.
+        let is_declared = is_in_gap || fate == Fate::Excused;
+        report.late(is_declared);
+        if !is_declared {
             report.describe(format!("{sent:?} to {answered:?}, late: {asked:?} over {transport:?}, {fate:?}"));
         }
     }

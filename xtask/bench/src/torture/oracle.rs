@@ -51,6 +51,8 @@ pub(crate) struct Oracle {
     history: BTreeMap<Key, Vec<Version>>,
     shown: BTreeMap<Key, Vec<Shown>>,
     zone: Zone,
+    /// Number of right answers for names of the cluster when one state was permitted.
+    pub(crate) exact: usize,
 }
 
 /// Verdict about an answer.
@@ -67,7 +69,7 @@ pub(crate) enum Verdict {
 impl Oracle {
     pub(crate) fn new() -> Oracle {
         let (timeline, history, shown) = Default::default();
-        Oracle { timeline, history, shown, zone: zone::zone() }
+        Oracle { timeline, history, shown, zone: zone::zone(), exact: 0 }
     }
 
     /// Notes that an object is about to be written; [`written`](Oracle::written) follows.
@@ -149,6 +151,7 @@ impl Oracle {
         }
         if let Some(least) = least {
             self.show(&keys, &ranges, &least, answered);
+            self.exact += usize::from(count == 1);
             return Verdict::Right;
         }
         if count > COMBINATIONS_MAX {

@@ -30,11 +30,13 @@ pub(crate) enum Fate {
 pub(crate) struct Report {
     fates: BTreeMap<(Transport, Fate), usize>,
     late: usize,
-    late_in_gap: usize,
+    late_in_fault: usize,
     second_attempts: usize,
     actions: BTreeMap<Action, usize>,
     /// Faults with their times.
     events: Vec<String>,
+    /// Right answers for names of the cluster when one state was permitted.
+    pub(crate) exact: usize,
     /// Times from a kill until the next answer.
     pub(crate) restarts: Vec<Duration>,
     slowest: Duration,
@@ -62,9 +64,9 @@ impl Report {
     }
 
     /// Counts a late answer.
-    pub(crate) fn late(&mut self, is_in_gap: bool) {
-        if is_in_gap {
-            self.late_in_gap += 1;
+    pub(crate) fn late(&mut self, is_declared: bool) {
+        if is_declared {
+            self.late_in_fault += 1;
         } else {
             self.late += 1;
         }
@@ -108,7 +110,6 @@ impl Report {
             let file = folder.join(name);
             std::fs::write(&file, lines.join("\n")).map_err(|error| format!("{}: {error}", file.display()))?;
         }
-        println!("\nall faulty answers, all faults with their times, and the end of the log: {}", folder.display());
         let (wrong, lost) = (self.of(Fate::Wrong), self.of(Fate::Lost));
         if is_planted {
             let found = format!("{wrong} answers wrong because of the planted mistakes");
@@ -117,7 +118,10 @@ impl Report {
         }
         match (wrong, lost, self.failures.len()) {
             (0, 0, 0) if !self.fates.is_empty() => Ok(()),
-            (_, _, failures) => Err(format!("{wrong} answers wrong, {lost} queries lost, {failures} other failures")),
+            (_, _, failures) => {
+                println!("\nfaulty answers, all faults with their times, and the end of the log: {}", folder.display());
+                Err(format!("{wrong} answers wrong, {lost} queries lost, {failures} other failures"))
+            }
         }
     }
 
@@ -133,12 +137,13 @@ impl Report {
         let rows = [
             ("queries", format!("{total} ({} over UDP, {} over TCP)", of(Transport::Udp), of(Transport::Tcp))),
             ("right", self.of(Fate::Right).to_string()),
+            ("of these, names of the cluster with one permitted state", self.exact.to_string()),
             ("SERVFAIL in declared faults", self.of(Fate::Excused).to_string()),
             ("wrong", self.of(Fate::Wrong).to_string()),
             ("lost", self.of(Fate::Lost).to_string()),
             ("lost in declared gaps", self.of(Fate::LostInGap).to_string()),
             ("late (answered after more than 5 s)", self.late.to_string()),
-            ("late in declared gaps", self.late_in_gap.to_string()),
+            ("late in declared gaps and faults", self.late_in_fault.to_string()),
             ("needed a second attempt", self.second_attempts.to_string()),
             ("not decided (too many possible states)", self.of(Fate::Open).to_string()),
             ("slowest answer", format!("{:.2} s", self.slowest.as_secs_f64())),

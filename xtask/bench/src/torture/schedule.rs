@@ -11,8 +11,14 @@ use crate::random::Random;
 const CALM_BEGIN: Duration = Duration::from_secs(8);
 /// Time without new faults at the end.
 pub(crate) const CALM_END: Duration = Duration::from_secs(25);
-/// Share of the run for one kill, and for one reload.
-const PERIOD: Duration = Duration::from_secs(6);
+/// The faults that excuse an old view of the cluster come in rounds of this length.
+const ROUND: u64 = 60_000;
+/// Time at the end of a round without such faults, in which the view must become current.
+const CALM_ROUND: u64 = 14_000;
+/// Mean time between two reloads.
+const RELOADS: Duration = Duration::from_secs(6);
+/// Mean time between two kills, outside of the calm.
+const KILLS: Duration = Duration::from_millis(4_400);
 
 /// What a fault concerns. Faults of a track never overlap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -129,8 +135,14 @@ pub(crate) fn track(track: Track, seed: u64, length: Duration) -> Vec<Event> {
     let mut events = Vec::new();
     let mut at = CALM_BEGIN + millis(&mut random, 0, 2_000);
     let mut number = 0;
-    while at < end {
+    loop {
         let (action, lasts, pause) = next(track, number, &mut random);
+        if matches!(track, Track::Server | Track::Api | Track::Host) {
+            at = after_calm(at, lasts, &mut random);
+        }
+        if at >= end {
+            break;
+        }
         events.push(Event { at, lasts, action, detail: random.next() });
         at += lasts + pause;
         number += 1;
@@ -138,22 +150,32 @@ pub(crate) fn track(track: Track, seed: u64, length: Duration) -> Vec<Event> {
     events
 }
 
+/// Returns the time itself, or one in the next round if a fault would last into the calm.
+fn after_calm(at: Duration, lasts: Duration, random: &mut Random) -> Duration {
+    let round = Duration::from_millis(ROUND);
+    let begin = round * u32::try_from(at.as_millis() / round.as_millis()).unwrap_or_default();
+    if at + lasts < begin + round - Duration::from_millis(CALM_ROUND) {
+        return at;
+    }
+    begin + round + millis(random, 0, 2_000)
+}
+
 /// Returns an action, the time that it lasts, and the pause after it.
 fn next(track: Track, number: usize, random: &mut Random) -> (Action, Duration, Duration) {
-    // The pauses of kills and reloads have this mean.
-    let period = u64::try_from(PERIOD.as_millis()).unwrap_or_default();
-    let mean = |random: &mut Random, more: u64| millis(random, more, period * 2 * 9 / 10 - more);
+    let about = |mean: Duration, random: &mut Random, least: u64| {
+        millis(random, least, u64::try_from(mean.as_millis()).unwrap_or_default() * 2 * 9 / 10 - least)
+    };
     match track {
         Track::Cluster => (Action::ChangeCluster, Duration::ZERO, millis(random, 50, 450)),
         Track::Reload => {
             let action = if random.percent(10) { Action::BrokenReload } else { Action::Reload };
-            (action, Duration::ZERO, mean(random, 200))
+            (action, Duration::ZERO, about(RELOADS, random, 200))
         }
         // After five exits in a minute, the keeper ends itself. A new one counts from zero.
         Track::Server => match number % 9 {
-            3 | 7 => (Action::KillKeeper, Duration::ZERO, mean(random, 500)),
+            3 | 7 => (Action::KillKeeper, Duration::ZERO, about(KILLS, random, 500)),
             8 => (Action::StopServer, millis(random, 300, 5_000), millis(random, 500, 1_000)),
-            _ => (Action::KillServer, Duration::ZERO, mean(random, 500)),
+            _ => (Action::KillServer, Duration::ZERO, about(KILLS, random, 500)),
         },
         Track::Api => lasting(&API, number, random),
         Track::Upstream => lasting(&UPSTREAM, number, random),
@@ -204,6 +226,16 @@ mod tests {
         for events in ALL.map(|one| track(one, 3, LENGTH)) {
             assert!(events.windows(2).all(|pair| pair[0].at + pair[0].lasts < pair[1].at));
             assert!(events.iter().all(|event| event.at >= CALM_BEGIN && event.at < LENGTH - CALM_END));
+        }
+    }
+
+    #[test]
+    fn each_round_ends_with_calm() {
+        let calm = |at: Duration| at.as_millis() % u128::from(ROUND) >= u128::from(ROUND - CALM_ROUND);
+        for seed in 1..20 {
+            for events in [Track::Server, Track::Api, Track::Host].map(|one| track(one, seed, LENGTH)) {
+                assert!(events.iter().all(|event| !calm(event.at) && !calm(event.at + event.lasts)));
+            }
         }
     }
 
