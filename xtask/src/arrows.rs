@@ -188,7 +188,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
     ("xtask", &[]),
     ("xtask-text", &["metrics", "engine", "config", "control", "doctor", "plugins", "portolan", "xtask"]),
-    ("xtask-bench", &["wire", "linux", "fakeapi", "testkit", "xtask"]),
+    ("xtask-bench", &["wire", "linux", "fakeapi", "testkit", "specification", "xtask"]),
     ("xtask-lab", &["wire", "testkit", "xtask"]),
     ("xtask-specification", &["specification", "fakeapi", "xtask"]),
 ];

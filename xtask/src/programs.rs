@@ -48,6 +48,11 @@ const TASKS: &[Task] = &[
         about: "Ask CoreDNS and Portolan the same random questions; fails if a difference is not explained",
     },
     Task {
+        name: "torture",
+        package: "xtask-bench",
+        about: "Run the whole server under faults; fails if an answer is wrong or a query is lost",
+    },
+    Task {
         name: "specification",
         package: "xtask-specification",
         about: "Ask servers all small cases of the executable specification, and compare their answers",

@@ -1,10 +1,12 @@
-//! Measurements and comparisons of answers: `cargo xtask bench`, `swarm`, `replay` and `respdiff`.
+//! Measurements and comparisons of answers: `cargo xtask bench`, `swarm`, `replay`, `respdiff` and `torture`.
 #![allow(clippy::disallowed_methods, reason = "this program reads files and runs other programs")]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command prints its result")]
 
 mod bench;
+mod random;
 mod replay;
 mod respdiff;
+mod torture;
 
 use std::process::ExitCode;
 
@@ -18,6 +20,7 @@ fn main() -> ExitCode {
         Some(("replay", options)) => replay::run(options),
         Some(("respdiff", options)) => respdiff::run(options),
         Some(("guarded", options)) => respdiff::guarded(options),
+        Some(("torture", options)) => torture::run(options),
         Some(("respond", options)) => bench::respond(options),
         Some(("load", options)) => bench::load(options),
         Some(("clients", options)) => bench::clients(options),
@@ -38,6 +41,7 @@ fn command() -> Command {
         .subcommand(replay::command())
         .subcommand(respdiff::command())
         .subcommand(respdiff::guarded_command())
+        .subcommand(torture::command())
         .subcommand(Command::new("respond").hide(true).arg(Arg::new("kind").required(true)))
         .subcommand(
             Command::new("load")

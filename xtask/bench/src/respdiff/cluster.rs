@@ -10,7 +10,7 @@ use fakeapi::{FakeApi, object};
 use serde_json::{Value, json};
 
 use super::grammar::{Kubernetes, reverse};
-use super::random::Random;
+use crate::random::Random;
 
 /// Namespaces with Services and Pods.
 const NAMESPACES: [&str; 3] = ["edge", "prod", "kube"];

@@ -12,7 +12,6 @@ mod compare;
 mod facts;
 mod grammar;
 mod questions;
-mod random;
 mod report;
 mod rules;
 mod seed;

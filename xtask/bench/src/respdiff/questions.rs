@@ -6,7 +6,7 @@ use testkit::Question;
 use wire::{Class, Flags, Name, Opcode, Opt, OptionCode, Type};
 
 use super::compare::Asked;
-use super::random::Random;
+use crate::random::Random;
 
 /// Number of questions without both responses. More could overflow the socket buffer of a server.
 pub(crate) const WINDOW: usize = 64;

@@ -14,11 +14,11 @@ use super::compare;
 use super::facts::Facts;
 use super::grammar::{self, Block, Scene, is_within};
 use super::questions::{self, Query};
-use super::random::Random;
 use super::report::{Attempt, Case, Outcome, Report};
 use super::rules::Words;
 use super::servers::Server;
 use super::upstream::Upstreams;
+use crate::random::Random;
 use xtask::Failed;
 
 /// Number of rounds of questions with a cluster that changes.

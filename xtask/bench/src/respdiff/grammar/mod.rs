@@ -14,7 +14,7 @@ pub(crate) use backends::reverse;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::random::Random;
+use crate::random::Random;
 
 /// Corefile with its data, and the names that it is asked for.
 pub(crate) struct Scene {
