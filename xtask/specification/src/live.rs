@@ -183,6 +183,8 @@ fn cases(cluster: &Cluster, records: &Records, name: &str) -> Vec<Case> {
 
 #[cfg(test)]
 mod tests {
+    use std::net::UdpSocket;
+
     use serde_json::json;
 
     use super::*;
@@ -270,5 +272,40 @@ mod tests {
         ] {
             assert_eq!(has(name, qtype), count, "{name} {qtype}");
         }
+    }
+
+    /// Answers that the name does not exist, to `count` queries.
+    fn deny(socket: &UdpSocket, count: usize) {
+        for _ in 0..count {
+            let mut buffer = [0; 512];
+            let (length, client) = socket.recv_from(&mut buffer).unwrap();
+            // Flags QR, AA and NXDOMAIN.
+            buffer[2..4].copy_from_slice(&[0x84, 3]);
+            socket.send_to(&buffer[..length], client).unwrap();
+        }
+    }
+
+    #[test]
+    fn fails_if_a_server_denies_what_the_cluster_has() {
+        let service = json!({
+            "kind": "Service",
+            "metadata": { "namespace": "shop", "name": "web" },
+            "spec": { "clusterIP": "10.96.0.1", "ports": [{ "name": "http", "port": 80, "protocol": "TCP" }] },
+        });
+        let namespace = json!({ "kind": "Namespace", "metadata": { "name": "shop" } });
+        let list = json!({ "items": [namespace, service] });
+        let asked = subjects(&read(&list).unwrap()).iter().map(|subject| subject.cases.len()).sum();
+        let file = std::env::temp_dir().join(format!("portolan-objects-{}.json", std::process::id()));
+        std::fs::write(&file, list.to_string()).unwrap();
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let address = socket.local_addr().unwrap();
+        let result = std::thread::scope(|scope| {
+            scope.spawn(|| deny(&socket, asked));
+            run(address, &file, 0)
+        });
+        std::fs::remove_file(&file).unwrap();
+        assert!(result.as_ref().is_err_and(|error| error.contains(" answers differ; ")), "{result:?}");
+        let missing = run(address, &file, 0).unwrap_err();
+        assert!(missing.starts_with(&file.display().to_string()), "{missing}");
     }
 }

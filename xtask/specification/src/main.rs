@@ -150,3 +150,23 @@ fn write_cases(path: &Path, records: usize, clusters: &[Numbered]) -> Result<(),
 fn write(path: &Path, text: &str) -> Result<(), Failed> {
     std::fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_guides_have_commands_that_this_program_takes() {
+        let mut count = 0;
+        for page in ["docs/conformance.md", "docs/proof.md"] {
+            let text = std::fs::read_to_string(xtask::root().join(page)).unwrap();
+            for line in text.lines().filter(|line| line.starts_with("cargo xtask specification")) {
+                let words = line.split('#').next().unwrap_or_default().split_whitespace().skip(1);
+                let parsed = command().try_get_matches_from(words);
+                assert!(parsed.is_ok(), "{page}: {line}: {}", parsed.unwrap_err());
+                count += 1;
+            }
+        }
+        assert!(count >= 7, "{count} commands");
+    }
+}
