@@ -324,11 +324,11 @@ fn query(stage: &Stage, asked: &Asked, transport: Transport, id: u16) {
     let answered = stage.now();
     let took = answered - sent;
     let mut oracle = lock(&stage.oracle);
+    // The target of an alias may be a name of the upstream.
+    let is_local = matches!(&asked.source, Source::Cluster(places) if places.len() == 1);
     let is_excused = |oracle: &Oracle, (begin, end): &(Instant, Instant)| {
         let [begin, end] = [begin, end].map(|at| at.saturating_duration_since(stage.begin));
-        let timeline = &oracle.timeline;
-        timeline.excuses(Excuse::Gap, begin, end)
-            || transport == Transport::Tcp && timeline.excuses(Excuse::Connections, begin, end)
+        oracle.timeline.may_be_lost(is_local, transport == Transport::Tcp, begin, end)
     };
     let (fate, text) = match response {
         None if attempts.iter().all(|attempt| is_excused(&oracle, attempt)) => (Fate::LostInGap, String::new()),
