@@ -62,7 +62,7 @@ const SYNC_TIMEOUT: Duration = Duration::from_secs(60);
 const INSIDE: &str = "PORTOLAN_TORTURE_INSIDE";
 /// Port at which nothing listens: discard (RFC 863).
 const NO_PORT: u16 = 9;
-/// Ports that the system gives to no socket by itself. Each network namespace has its own.
+/// Ports that a socket gets only if it asks for them. Each network namespace has its own.
 const RESERVED_PORTS: &str = "/proc/sys/net/ipv4/ip_local_reserved_ports";
 /// Size of the disk for the snapshot.
 const DISK_SIZE: &str = "size=4m";
