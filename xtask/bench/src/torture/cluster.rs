@@ -1,7 +1,7 @@
 //! Objects of the cluster under test, and how they change.
 //!
-//! Every place for a Service has addresses of its own, so that a question depends on the objects of one place, or of two
-//! if the Service is an alias.
+//! Every place for a Service has addresses of its own, so that a question depends on the objects of one place, or of
+//! two if the Service is an alias.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

@@ -37,7 +37,7 @@ pub(crate) struct Report {
     events: Vec<String>,
     /// Right answers for names of the cluster when one state was permitted.
     pub(crate) exact: usize,
-    /// Times from a kill until the next answer.
+    /// Times from a kill or SIGSTOP until the next answer.
     pub(crate) restarts: Vec<Duration>,
     slowest: Duration,
     described: Vec<String>,
@@ -147,7 +147,7 @@ impl Report {
             ("needed a second attempt", self.second_attempts.to_string()),
             ("not decided (too many possible states)", self.of(Fate::Open).to_string()),
             ("slowest answer", format!("{:.2} s", self.slowest.as_secs_f64())),
-            ("from a kill to the next answer, median and longest", {
+            ("from a kill or SIGSTOP to the next answer, median and longest", {
                 let seconds = |time: Option<Duration>| time.unwrap_or_default().as_secs_f64();
                 format!("{:.2} s, {:.2} s", seconds(median), seconds(longest))
             }),

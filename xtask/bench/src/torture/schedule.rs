@@ -18,7 +18,7 @@ const CALM_ROUND: u64 = 14_000;
 /// Mean time between two reloads.
 const RELOADS: Duration = Duration::from_secs(6);
 /// Mean time between two kills, outside of the calm.
-const KILLS: Duration = Duration::from_millis(4_400);
+const KILLS: Duration = Duration::from_millis(3_700);
 
 /// What a fault concerns. Faults of a track never overlap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -5,6 +5,9 @@ use std::time::Duration;
 /// Uninterrupted time after which the view of the cluster is current.
 pub(crate) const CURRENT_AFTER: Duration = Duration::from_secs(5);
 
+/// Time after which a query for a name of the cluster must have been answered.
+const IN_HAND_MAX: Duration = Duration::from_secs(1);
+
 /// What a fault excuses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Excuse {
@@ -54,6 +57,16 @@ impl Timeline {
     /// Returns true if a fault excuses anything between two times.
     pub(crate) fn excuses(&self, excuse: Excuse, from: Duration, until: Duration) -> bool {
         self.of(excuse).any(|(begin, end)| begin <= until && end.is_none_or(|end| end >= from))
+    }
+
+    /// Returns true if a query without a response may be lost that was sent over a stream or in a datagram, and was
+    /// given up at `end`.
+    ///
+    /// The server answers names of the cluster at once, so that a later fault excuses nothing then. A query for another
+    /// name may wait for an upstream when the server is killed.
+    pub(crate) fn may_be_lost(&self, is_local: bool, is_stream: bool, sent: Duration, end: Duration) -> bool {
+        let end = if is_local { end.min(sent + IN_HAND_MAX) } else { end };
+        self.excuses(Excuse::Gap, sent, end) || is_stream && self.excuses(Excuse::Connections, sent, end)
     }
 
     /// Returns the time from which the snapshot may lack changes, if it may do so at `at`.
@@ -150,6 +163,19 @@ mod tests {
         timeline.end(span, seconds(6));
         assert!(!timeline.excuses(Excuse::Gap, seconds(7), seconds(10)));
         assert!(!timeline.excuses(Excuse::Upstream, seconds(5), seconds(6)));
+    }
+
+    #[test]
+    fn a_query_for_a_name_of_the_cluster_is_not_excused_by_a_later_gap() {
+        let mut timeline = Timeline::default();
+        timeline.add(Excuse::Gap, seconds(10), seconds(11));
+        timeline.add(Excuse::Connections, seconds(20), seconds(21));
+        let [sent, end] = [7, 12].map(seconds);
+        assert!(timeline.may_be_lost(false, false, sent, end), "it may wait for an upstream");
+        assert!(!timeline.may_be_lost(true, false, sent, end));
+        assert!(timeline.may_be_lost(true, false, seconds(11), seconds(16)));
+        assert!(timeline.may_be_lost(true, true, seconds(20), seconds(25)));
+        assert!(!timeline.may_be_lost(true, false, seconds(20), seconds(25)), "datagrams need no connection");
     }
 
     #[test]
