@@ -122,6 +122,7 @@ fn signs_every_message_of_a_zone_transfer() {
 
 /// With *debug*, a crash is for the debugger: a runtime that catches it would go on without the task of a socket.
 #[test]
+#[allow(clippy::disallowed_methods, reason = "the process that ends is one of its own")]
 fn a_panic_ends_the_process_if_that_is_wanted() {
     use std::os::unix::process::ExitStatusExt;
 

@@ -527,5 +527,6 @@ fn write_packet_info(control: &mut Control, local: IpAddr, ipv6: bool) -> usize 
     (head + data_len).next_multiple_of(size_of::<usize>())
 }
 
-#[cfg(all(test, not(miri)))]
+#[cfg(test)]
+#[cfg(not(miri))]
 mod tests;
