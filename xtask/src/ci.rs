@@ -266,7 +266,7 @@ mod tests {
     }
 
     /// Workflows of GitHub Actions.
-    const WORKFLOWS: [&str; 2] = ["ci.yml", "release.yml"];
+    const WORKFLOWS: [&str; 3] = ["ci.yml", "nightly.yml", "release.yml"];
 
     fn workflow(name: &str) -> String {
         let path = root().join(".github/workflows").join(name);
@@ -278,7 +278,7 @@ mod tests {
         let joined = workflow.replace("\\\n", " ");
         let code = joined.lines().filter(|line| !line.trim_start().starts_with('#'));
         let commands = code.filter_map(|line| line.split_once("cargo xtask ").or(line.split_once("/xtask ")));
-        commands.map(|(_, words)| words.replace("${{ matrix.target }}", "TARGET").replace('"', "")).collect()
+        commands.map(|(_, words)| words.replace("${{ matrix.target }}", "TARGET").replace("$FROM", "1").replace('"', "")).collect()
     }
 
     #[test]
