@@ -46,7 +46,8 @@ fn each_event_is_written_or_counted_and_the_writer_never_sleeps_beside_one() {
 fn a_flush_returns_after_the_last_event_is_written() {
     loom::model(|| {
         let queue = Arc::new(LogQueue::new(2));
-        let written = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+        // Of loom, so that the writer can be interrupted before it has written what it took.
+        let written = Arc::new(loom::sync::atomic::AtomicUsize::new(0));
         let (shared, count) = (Arc::clone(&queue), Arc::clone(&written));
         let writer = thread::spawn(move || {
             let mut events = EventBuffer::new(2);
