@@ -278,7 +278,9 @@ mod tests {
         let joined = workflow.replace("\\\n", " ");
         let code = joined.lines().filter(|line| !line.trim_start().starts_with('#'));
         let commands = code.filter_map(|line| line.split_once("cargo xtask ").or(line.split_once("/xtask ")));
-        commands.map(|(_, words)| words.replace("${{ matrix.target }}", "TARGET").replace("$FROM", "1").replace('"', "")).collect()
+        commands
+            .map(|(_, words)| words.replace("${{ matrix.target }}", "TARGET").replace("$FROM", "1").replace('"', ""))
+            .collect()
     }
 
     #[test]
