@@ -1,10 +1,11 @@
 //! Checks of answers against the model of the cluster.
 
-use specification::answer::{Answer, Authority, Rcode};
-use specification::cluster::{Records, ZONE, records};
+use specification::answer::{Answer, Rcode};
+use specification::cluster::{Records, records};
 use specification::compare::differences;
+use specification::extensions;
 use specification::message::{self, Response, UDP_SIZE};
-use specification::record::{self, Data, Question, Record, Type, is_within};
+use specification::record::{self, Data, Question, Record, Type};
 
 use crate::mirror::Mirrors;
 use crate::objects;
@@ -58,18 +59,7 @@ impl Model {
     /// Returns what is right for a question.
     pub(crate) fn expect(&self, question: &Question) -> Expected {
         let (mut answer, _) = self.records.answer(&self.cluster, question);
-        let name = question.name.to_ascii_lowercase();
-        let mut orphans = self.orphans.iter().filter(|record| record.owner == name).peekable();
-        if orphans.peek().is_some() {
-            answer.rcodes.push(Rcode::NoError);
-            answer.authority = Authority::Open;
-            answer.permitted.extend(orphans.cloned());
-        }
-        self.permit_pod(question, &mut answer);
-        // Without a namespace, the model has neither name.
-        if ["svc", "pod"].into_iter().any(|label| name == format!("{label}.{ZONE}")) {
-            answer.rcodes.push(Rcode::NoError);
-        }
+        extensions::permit(&mut answer, question, &self.orphans, |asked| self.records.answer(&self.cluster, asked).0);
         let is_there = self.merged.as_ref().is_some_and(|(cluster, records)| {
             let (answer, _) = records.answer(cluster, question);
             !answer.rcodes.contains(&Rcode::NxDomain)
@@ -77,23 +67,6 @@ impl Model {
         let Model { is_known, is_listing, .. } = *self;
         let question = question.clone();
         Expected { question, answer, is_known, is_listing, is_there }
-    }
-}
-
-impl Model {
-    /// Permits the SRV record that the address of a pod has here, as in CoreDNS.
-    fn permit_pod(&self, question: &Question, answer: &mut Answer) {
-        let name = question.name.to_ascii_lowercase();
-        if matches!(question.qtype, Type::Srv | Type::Any) && is_within(&name, &format!("pod.{ZONE}")) {
-            let exists = [Type::A, Type::Aaaa].into_iter().any(|qtype| {
-                let address = Question { name: name.clone(), qtype };
-                !self.records.answer(&self.cluster, &address).0.required.is_empty()
-            });
-            if exists {
-                answer.permitted.push(Record::new(name.clone(), Data::Srv(0, name)));
-                answer.authority = Authority::Open;
-            }
-        }
     }
 }
 

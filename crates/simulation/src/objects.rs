@@ -4,11 +4,9 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
-use specification::cluster::{
-    Cluster, Endpoint, Kind as ServiceKind, Port, Service, State, ZONE, dashed, reverse_name,
-};
-use specification::objects;
-use specification::record::{Data, Record};
+use specification::cluster::{Cluster, Endpoint, Kind as ServiceKind, Port, Service, State, ZONE};
+use specification::record::Record;
+use specification::{extensions, objects};
 
 use crate::random::Generator;
 
@@ -97,8 +95,7 @@ pub(crate) fn cluster<'a>(objects: impl Iterator<Item = &'a Object> + Clone) -> 
     cluster
 }
 
-/// Returns the PTR records of ready endpoints whose Service is not among the objects, or is an alias. KDNS has none.
-/// This server answers with them, as CoreDNS does: the Service may be on its way.
+/// Returns the PTR records of ready endpoints whose Service is not among the objects, or is an alias.
 pub(crate) fn orphans<'a>(objects: &(impl Iterator<Item = &'a Object> + Clone)) -> Vec<Record> {
     let has_endpoints = |slice: &Object, name: &str| {
         objects.clone().any(|object| match &object.part {
@@ -114,11 +111,7 @@ pub(crate) fn orphans<'a>(objects: &(impl Iterator<Item = &'a Object> + Clone)) 
         if has_endpoints(slice, name) {
             continue;
         }
-        for endpoint in endpoints.iter().filter(|it| matches!(it.state, State::Ready | State::Unknown)) {
-            let host = endpoint.hostname.map_or_else(|| dashed(endpoint.address), str::to_owned);
-            let target = format!("{host}.{name}.{}.svc.{ZONE}", slice.key.0);
-            orphans.push(Record::new(reverse_name(endpoint.address), Data::Ptr(target)));
-        }
+        orphans.extend(extensions::orphans(endpoints, &format!("{name}.{}.svc.{ZONE}", slice.key.0)));
     }
     orphans
 }

@@ -26,6 +26,7 @@ pub mod answer;
 mod branch;
 pub mod cluster;
 pub mod compare;
+pub mod extensions;
 pub mod message;
 pub mod objects;
 pub mod record;

@@ -8,8 +8,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
 use specification::cluster::{Cluster, Endpoint, Kind, Port, Service, State, ZONE, dashed, reverse_name};
-use specification::objects;
-use specification::record::{Data, Record};
+use specification::record::Record;
+use specification::{extensions, objects};
 
 use super::zone;
 use crate::random::Random;
@@ -172,8 +172,8 @@ fn described(place: Place, kind: Kind, endpoints: Vec<Endpoint>) -> Service {
     Service { namespace: place.namespace().to_owned(), name: place.service().to_owned(), kind, ports, endpoints }
 }
 
-/// Returns the model of the objects of these places, and the PTR records of ready endpoints without a Service. The
-/// standard has none; this server answers with them, as CoreDNS does: the Service may be on its way.
+/// Returns the model of the objects of these places, and the PTR records of ready endpoints without a Service
+/// ([`extensions::orphans`]).
 pub(crate) fn model(places: &[Place], object: impl Fn(Key) -> Option<Arc<Part>>) -> (Cluster, Vec<Record>) {
     let (mut cluster, mut orphans) = (Cluster::default(), Vec::new());
     for place in places {
@@ -190,25 +190,16 @@ pub(crate) fn model(places: &[Place], object: impl Fn(Key) -> Option<Arc<Part>>)
         match object(service).as_deref() {
             Some(Part::Service(kind)) => {
                 if matches!(kind, Kind::ExternalName(_)) {
-                    orphans.extend(orphans_of(*place, &endpoints));
+                    orphans.extend(extensions::orphans(&endpoints, &place.name()));
                 }
                 if object(namespace).is_some() {
                     cluster.services.push(described(*place, kind.clone(), endpoints));
                 }
             }
-            _ => orphans.extend(orphans_of(*place, &endpoints)),
+            _ => orphans.extend(extensions::orphans(&endpoints, &place.name())),
         }
     }
     (cluster, orphans)
-}
-
-fn orphans_of(place: Place, endpoints: &[Endpoint]) -> Vec<Record> {
-    let ready = endpoints.iter().filter(|endpoint| matches!(endpoint.state, State::Ready | State::Unknown));
-    let record = |endpoint: &Endpoint| {
-        let host = endpoint.hostname.map_or_else(|| dashed(endpoint.address), str::to_owned);
-        Record::new(reverse_name(endpoint.address), Data::Ptr(format!("{host}.{}", place.name())))
-    };
-    ready.map(record).collect()
 }
 
 /// Current objects.

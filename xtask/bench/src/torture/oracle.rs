@@ -11,11 +11,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use specification::answer::{Answer, Authority, Rcode};
-use specification::cluster;
 use specification::compare::differences;
 use specification::message::Response;
-use specification::record::{Data, Question, Record, Type, is_within};
+use specification::record::{Data, Question, Type, is_within};
 use specification::zone::{self as zone_model, Zone};
+use specification::{cluster, extensions};
 
 use super::cluster::{Key, Part, Place, model};
 use super::questions::{Asked, Source};
@@ -179,17 +179,7 @@ impl Oracle {
     ) -> (Answer, Vec<String>, bool) {
         let (cluster, orphans) = model(places, object);
         let (mut expected, _) = cluster::answer(&cluster, question);
-        let mut orphans = orphans.into_iter().filter(|record| record.owner == question.name).peekable();
-        if orphans.peek().is_some() {
-            expected.rcodes.push(Rcode::NoError);
-            expected.authority = Authority::Open;
-            expected.permitted.extend(orphans);
-        }
-        permit_pod(&cluster, question, &mut expected);
-        // Without a namespace, the model has neither name.
-        if ["svc", "pod"].into_iter().any(|label| question.name == format!("{label}.{}", cluster::ZONE)) {
-            expected.rcodes.push(Rcode::NoError);
-        }
+        extensions::permit(&mut expected, question, &orphans, |asked| cluster::answer(&cluster, asked).0);
         let target = expected.required.iter().find_map(|record| match &record.data {
             Data::Cname(target) if is_within(target, zone::ORIGIN) => Some(target.clone()),
             _ => None,
@@ -248,17 +238,6 @@ impl Oracle {
     }
 }
 
-/// Permits the SRV record that the address of a pod has here, as in CoreDNS.
-fn permit_pod(cluster: &cluster::Cluster, question: &Question, expected: &mut Answer) {
-    if question.qtype == Type::Srv && is_within(&question.name, &format!("pod.{}", cluster::ZONE)) {
-        let address = Question { name: question.name.clone(), qtype: Type::A };
-        if !cluster::answer(cluster, &address).0.required.is_empty() {
-            expected.permitted.push(Record::new(question.name.clone(), Data::Srv(0, question.name.clone())));
-            expected.authority = Authority::Open;
-        }
-    }
-}
-
 /// Returns the versions of a combination. The first one has the newest.
 fn combination(mut number: usize, ranges: &[(usize, usize)]) -> Vec<usize> {
     let mut versions = Vec::with_capacity(ranges.len());
@@ -283,6 +262,7 @@ mod tests {
     use std::net::{IpAddr, Ipv4Addr};
 
     use specification::cluster::Kind;
+    use specification::record::Record;
 
     use super::*;
 
