@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
 
 use crate::archive::source_date;
+use crate::server::profile_folder;
 use crate::{Failed, auditable, root};
 
 /// Name of the keeper, in the folder of the server.
@@ -80,9 +81,8 @@ pub fn static_binary_of(source: &Source, target: Option<&str>) -> Result<Built, 
     let target = target.map_or_else(host, |target| Ok(target.to_owned()))?;
     let folder = &source.folder;
     build(source, &target)?;
-    // Cargo puts the profile `dev` into the folder `debug`.
-    let profile = if source.profile == "dev" { "debug" } else { &source.profile };
-    let (linked, output) = (folder.join(&target).join(profile), folder.join(&target).join("static"));
+    let linked = folder.join(&target).join(profile_folder(&source.profile));
+    let output = folder.join(&target).join("static");
     std::fs::create_dir_all(&output).map_err(|error| format!("{}: {error}", output.display()))?;
     let keeper = output.join(KEEPER);
     // Its crashes have no backtrace: it is a few hundred lines, and a small file is the aim.

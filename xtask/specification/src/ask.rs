@@ -1,13 +1,13 @@
 //! Client that has many questions on their way at once.
 
 use std::collections::HashMap;
-use std::io::{Read, Write};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::time::Duration;
 
 use specification::message::{self, Response};
 use specification::record::Question;
 use xtask::Failed;
+use xtask::server::over_tcp;
 
 /// Number of questions without a response. More would overflow the socket buffer of a server.
 const WINDOW: usize = 64;
@@ -61,21 +61,9 @@ fn receive(socket: &UdpSocket, server: SocketAddr, questions: &[&Question], outc
         let Some(question) = questions.get(id) else { continue };
         let mut outcome = message::read(bytes, question).map_err(|error| error.to_string());
         if outcome.as_ref().is_ok_and(|response| response.truncated) {
-            outcome = over_tcp(server, question).unwrap_or_else(|error| Err(error.to_string()));
+            let bytes = over_tcp(server, &message::query(0, question), TIMEOUT).map_err(|error| error.to_string());
+            outcome = bytes.and_then(|bytes| message::read(&bytes, question).map_err(|error| error.to_string()));
         }
         outcomes.insert(id, outcome);
     }
-}
-
-fn over_tcp(server: SocketAddr, question: &Question) -> std::io::Result<Outcome> {
-    let mut stream = TcpStream::connect(server)?;
-    stream.set_read_timeout(Some(TIMEOUT))?;
-    let query = message::query(0, question);
-    let length = u16::try_from(query.len()).unwrap_or_default();
-    stream.write_all(&[&length.to_be_bytes()[..], &query].concat())?;
-    let mut length = [0; 2];
-    stream.read_exact(&mut length)?;
-    let mut bytes = vec![0; usize::from(u16::from_be_bytes(length))];
-    stream.read_exact(&mut bytes)?;
-    Ok(message::read(&bytes, question).map_err(|error| error.to_string()))
 }

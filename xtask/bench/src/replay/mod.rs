@@ -12,7 +12,7 @@ mod case;
 mod client;
 pub(crate) mod compare;
 pub(crate) mod explained;
-mod programs;
+pub(crate) mod programs;
 mod report;
 mod stage;
 

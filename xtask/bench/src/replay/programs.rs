@@ -30,8 +30,7 @@ pub(crate) struct Program {
 
 impl Drop for Program {
     fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.kill();
     }
 }
 
@@ -45,8 +44,19 @@ impl Program {
         Ok(Program { child: child.map_err(|error| format!("`{name}` cannot be started: {error}"))?, port })
     }
 
+    /// Kills the program, and waits for its end.
+    pub(crate) fn kill(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
+    /// Returns the number of the process.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Waits until the program is usable.
-    fn wait(self, name: &str, mut is_usable: impl FnMut() -> bool) -> Result<Program, Failed> {
+    pub(crate) fn wait(self, name: &str, mut is_usable: impl FnMut() -> bool) -> Result<Program, Failed> {
         let start = Instant::now();
         while !is_usable() {
             if start.elapsed() > START_TIMEOUT {

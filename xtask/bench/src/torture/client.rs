@@ -1,11 +1,12 @@
 //! Clients: stub resolvers with two attempts of five seconds, over UDP and TCP.
 
-use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpStream, UdpSocket};
+use std::io;
+use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
 use specification::message::{self, MessageError, Response};
 use specification::record::Question;
+use xtask::server::over_tcp;
 
 /// Timeout of an attempt (resolv.conf(5): `timeout`).
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -59,7 +60,7 @@ pub(crate) fn probe(server: SocketAddr, question: &Question, timeout: Duration) 
 fn exchange(server: SocketAddr, query: &[u8], transport: Transport) -> io::Result<Vec<u8>> {
     match transport {
         Transport::Udp => over_udp(server, query, TIMEOUT),
-        Transport::Tcp => over_tcp(server, query),
+        Transport::Tcp => over_tcp(server, query, TIMEOUT),
     }
 }
 
@@ -80,16 +81,4 @@ fn over_udp(server: SocketAddr, query: &[u8], timeout: Duration) -> io::Result<V
             return Ok(buffer[..length].to_vec());
         }
     }
-}
-
-fn over_tcp(server: SocketAddr, query: &[u8]) -> io::Result<Vec<u8>> {
-    let mut stream = TcpStream::connect_timeout(&server, TIMEOUT)?;
-    stream.set_read_timeout(Some(TIMEOUT))?;
-    let length = u16::try_from(query.len()).unwrap_or(u16::MAX);
-    stream.write_all(&[&length.to_be_bytes(), query].concat())?;
-    let mut length = [0; 2];
-    stream.read_exact(&mut length)?;
-    let mut bytes = vec![0; usize::from(u16::from_be_bytes(length))];
-    stream.read_exact(&mut bytes)?;
-    Ok(bytes)
 }

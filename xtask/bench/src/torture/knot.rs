@@ -2,41 +2,34 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use specification::record::{Question, Type};
 
 use super::client::probe;
 use super::zone;
+use crate::replay::programs::Program;
 use xtask::Failed;
 use xtask::server::free_port;
 
-/// Maximum time until Knot answers.
-const START_TIMEOUT: Duration = Duration::from_secs(30);
+/// Timeout for the answer to a question that shows whether Knot serves.
 const PROBE_TIMEOUT: Duration = Duration::from_millis(100);
-/// Program. Debian has it in a directory for administrators.
+/// Places of the program.
 const PROGRAMS: [&str; 2] = ["/usr/sbin/knotd", "/usr/local/sbin/knotd"];
 
-/// Running server, which is killed on drop.
-#[derive(Debug)]
+/// Running server.
 pub(crate) struct Knot {
-    child: Child,
+    program: Program,
     config: PathBuf,
-    pub(crate) port: u16,
-}
-
-impl Drop for Knot {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }
 
 impl Knot {
     /// Starts Knot with the zone of the upstream. Returns `None` if it is not installed.
     pub(crate) fn start(folder: &Path) -> Result<Option<Knot>, Failed> {
-        let Some(program) = PROGRAMS.into_iter().find(|program| Path::new(program).exists()) else { return Ok(None) };
+        if !PROGRAMS.into_iter().any(|program| Path::new(program).exists()) {
+            return Ok(None);
+        }
         let (port, own) = (free_port()?, folder.join("knot"));
         let write = |name: &str, text: &str| {
             let path = own.join(name);
@@ -48,45 +41,48 @@ impl Knot {
         let config = write(
             "knot.conf",
             &format!(
-                "server:\n  rundir: \"{shown}\"\n  listen: 127.0.0.1@{port}\ndatabase:\n  storage: \"{shown}\"\nlog:\n  \
-                 - target: stderr\n    any: error\nzone:\n  - domain: {origin}\n    storage: \"{shown}\"\n    file: \
-                 torture.zone\n    zonefile-sync: -1\n    journal-content: none\n"
+                "server:
+  rundir: \"{shown}\"
+  listen: 127.0.0.1@{port}
+database:
+  storage: \"{shown}\"
+log:
+  - target: stderr
+    any: error
+zone:
+  - domain: {origin}
+    storage: \"{shown}\"
+    file: torture.zone
+    zonefile-sync: -1
+    journal-content: none
+"
             ),
         )?;
-        let knot = Knot { child: spawn(program, &config)?, config, port };
-        knot.wait()?;
-        Ok(Some(knot))
+        Ok(Some(Knot { program: start(&config, port)?, config }))
     }
 
     /// Kills the process and starts it again.
     pub(crate) fn restart(&mut self) -> Result<(), Failed> {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-        let program = PROGRAMS.into_iter().find(|program| Path::new(program).exists()).unwrap_or_default();
-        self.child = spawn(program, &self.config)?;
-        self.wait()
+        self.program.kill();
+        self.program = start(&self.config, self.program.port)?;
+        Ok(())
     }
 
     pub(crate) fn id(&self) -> u32 {
-        self.child.id()
+        self.program.id()
     }
 
-    fn wait(&self) -> Result<(), Failed> {
-        let question = Question { name: zone::ORIGIN.to_owned(), qtype: Type::Soa };
-        let begin = Instant::now();
-        let server = SocketAddr::from(([127, 0, 0, 1], self.port));
-        while probe(server, &question, PROBE_TIMEOUT).is_none_or(|response| response.sections[0].is_empty()) {
-            if begin.elapsed() > START_TIMEOUT {
-                return Err(format!("`knotd` does not answer for {START_TIMEOUT:?}"));
-            }
-            std::thread::sleep(Duration::from_millis(10));
-        }
-        Ok(())
+    pub(crate) const fn port(&self) -> u16 {
+        self.program.port
     }
 }
 
-fn spawn(program: &str, config: &Path) -> Result<Child, Failed> {
-    let mut command = Command::new(program);
-    command.arg("-c").arg(config).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    command.spawn().map_err(|error| format!("{program}: {error}"))
+/// Starts the program, and waits until it answers from the zone.
+fn start(config: &Path, port: u16) -> Result<Program, Failed> {
+    let mut command = Command::new("knotd");
+    command.arg("-c").arg(config).stdout(Stdio::null()).stderr(Stdio::null());
+    let question = Question { name: zone::ORIGIN.to_owned(), qtype: Type::Soa };
+    let server = SocketAddr::from(([127, 0, 0, 1], port));
+    let answers = || probe(server, &question, PROBE_TIMEOUT).is_some_and(|it| !it.sections[0].is_empty());
+    Program::start(&mut command, port)?.wait("knotd", answers)
 }

@@ -89,7 +89,7 @@ pub(crate) fn command() -> Command {
         )
 }
 
-/// What the command line selects.
+/// Options of a run.
 #[derive(Clone, Copy)]
 struct Run {
     length: Duration,
@@ -195,7 +195,7 @@ fn set_up(binary: &Path, folder: &Path, run: Run) -> Result<(Stage, Objects), Fa
     if knot.is_none() {
         report.not_tested("the upstream: `knotd` is not installed");
     }
-    let upstream = knot.as_ref().map_or(NO_PORT, |knot| knot.port);
+    let upstream = knot.as_ref().map_or(NO_PORT, Knot::port);
     let links = [Link::start(upstream)?, Link::start(upstream)?];
     let api = FakeApi::start_tls();
     let pems = api.pems().ok_or("no certificates")?;
