@@ -333,17 +333,16 @@ impl Kubernetes {
     fn explain_address(&self, query: &Query) -> Explanation {
         let Some(address) = address_of(query.key()) else { return Explanation::new("not the name of an address") };
         let index = &self.exposed.index;
-        let of_service = |is_wanted: &dyn Fn(&str) -> bool| {
-            index.service_of_cluster_ip(address, |service| {
-                let (namespace, name) = (&*service.namespace, &*service.name);
-                let explanation = Explanation::new(format!("Service {namespace}/{name}, ClusterIP {address}"));
-                is_wanted(namespace)
-                    .then(|| explanation.of("Service", namespace, name).at_version(service.resource_version))
-            })
+        let explain = |service: &Service| {
+            let (namespace, name) = (&*service.namespace, &*service.name);
+            let explanation = Explanation::new(format!("Service {namespace}/{name}, ClusterIP {address}"));
+            explanation.of("Service", namespace, name).at_version(service.resource_version)
         };
-        // One that is shown made the answer.
-        let shown = of_service(&|namespace| self.exposed.shows(namespace.as_bytes()));
-        let of_service = shown.or_else(|| of_service(&|_| true));
+        let shows = |service: &Service| self.exposed.shows(service.namespace.as_bytes());
+        // The answer has the name of one that is shown. Without one, the explanation names another one.
+        let of_service = index
+            .service_of_cluster_ip(address, |service| shows(service).then(|| explain(service)))
+            .or_else(|| index.service_of_cluster_ip(address, |service| Some(explain(service))));
         of_service.or_else(|| self.explain_endpoint(address)).or_else(|| self.unlisted(LOCAL.endpoints)).unwrap_or_else(
             || {
                 let why = format!("no Service and no ready endpoint has the address {address}");
