@@ -33,12 +33,12 @@ pub(crate) fn metadata() -> Result<Value, Failed> {
     serde_json::from_slice(&output.stdout).map_err(|error| format!("cargo metadata: {error}"))
 }
 
-/// Crates that are compiled into a package. Those that only run during the build (build scripts, procedural macros) and
-/// those for tests are not.
+/// Crates that are compiled into a package, without those that only run during the build (build scripts, procedural
+/// macros) and without those for tests.
 pub(crate) struct Linked<'m> {
     /// Identifier of the package.
     pub(crate) start: &'m str,
-    /// What `cargo metadata` says about each package, by its identifier.
+    /// Packages in the output of `cargo metadata`, by identifier.
     pub(crate) packages: BTreeMap<&'m str, &'m Value>,
     /// The package and its crates, each with those that it uses directly.
     pub(crate) used: BTreeMap<&'m str, BTreeSet<&'m str>>,

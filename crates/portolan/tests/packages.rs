@@ -220,7 +220,8 @@ fn reused_values_of_a_coredns_release_render_the_server() {
         return;
     }
     let new_keys = "mode=null,nameOverride=null,k8sAppLabelOverride=null,fullnameOverride=null,control=null,\
-        shadow=null,networkPolicy=null,everyNode=null,relays=null,node=null,front=null,prometheusRule=null,dashboards=null";
+        shadow=null,networkPolicy=null,everyNode=null,relays=null,node=null,front=null,prometheusRule=null,\
+        dashboards=null";
     compare(&render(RELEASE, &values("defaults"), &["--set", new_keys]), &golden("defaults"));
 }
 

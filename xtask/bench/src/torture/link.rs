@@ -1,6 +1,6 @@
 //! Links to the upstream: relays for UDP and TCP that lose, delay, reorder and cut.
 //!
-//! They stand in for netem, which many kernels lack, and for interfaces that go down.
+//! They are used in place of netem, which many kernels lack, and of network interfaces that are set down.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

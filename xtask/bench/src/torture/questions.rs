@@ -13,7 +13,7 @@ static NAMES: LazyLock<Vec<Vec<String>>> = LazyLock::new(|| Place::all().map(Pla
 /// Names in the zone of the upstream.
 static OUTSIDE: LazyLock<Vec<String>> = LazyLock::new(zone::names);
 
-/// What decides about an answer.
+/// Source of the data in an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
     /// Objects of these places.
@@ -21,7 +21,7 @@ pub(crate) enum Source {
     Upstream,
 }
 
-/// Question, and what decides about its answer.
+/// Question, with the source of its answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Asked {
     pub(crate) question: Question,

@@ -1,4 +1,4 @@
-//! What happens when: a seed decides everything.
+//! Schedule of the faults and changes, derived from a seed.
 //!
 //! Each track has its faults one after the other, and the tracks are independent, so that faults of different tracks
 //! meet.
@@ -20,7 +20,7 @@ const RELOADS: Duration = Duration::from_secs(6);
 /// Mean time between two kills, outside of the calm.
 const KILLS: Duration = Duration::from_millis(3_700);
 
-/// What a fault concerns. Faults of a track never overlap.
+/// Part of the system that a fault affects. Faults of one track never overlap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Track {
     /// Objects of the cluster.

@@ -1,6 +1,6 @@
 //! The server as an operator runs it: the keeper, the process below it, the Corefile, and the reader of the log.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -30,7 +30,7 @@ const LINES_MAX: usize = 400;
 const CACHES: [&str; 4] = ["", "prefetch 2 1m 10%", "success 500 20", "servfail 1s"];
 const POLICIES: [&str; 3] = ["random", "round_robin", "sequential"];
 
-/// What the Corefile needs to know.
+/// Folders, addresses and ports in the Corefile.
 #[derive(Clone, Debug)]
 pub(crate) struct Place {
     pub(crate) folder: PathBuf,
@@ -121,7 +121,7 @@ impl Log {
         self.is_stalled.store(is_stalled, Ordering::Relaxed);
     }
 
-    fn read(&self, output: impl std::io::Read) {
+    fn read(&self, output: impl Read) {
         for line in BufReader::new(output).lines().map_while(Result::ok) {
             while self.is_stalled.load(Ordering::Relaxed) {
                 thread::sleep(PAUSE);
@@ -257,13 +257,11 @@ fn spawn(command: &Path, corefile: &Path, clock: Option<&(PathBuf, PathBuf)>, lo
         keeper.env("FAKETIME_CACHE_DURATION", "1").env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
     }
     let mut child = keeper.spawn().map_err(|error| format!("{}: {error}", command.display()))?;
-    let (output, errors) = (child.stdout.take(), child.stderr.take());
-    for (output, errors) in [(output, None), (None, errors)] {
+    let output = child.stdout.take().map(|output| Box::new(output) as Box<dyn Read + Send>);
+    let errors = child.stderr.take().map(|errors| Box::new(errors) as Box<dyn Read + Send>);
+    for output in [output, errors].into_iter().flatten() {
         let log = Arc::clone(log);
-        thread::spawn(move || {
-            output.into_iter().for_each(|output| log.read(output));
-            errors.into_iter().for_each(|errors| log.read(errors));
-        });
+        thread::spawn(move || log.read(output));
     }
     Ok(child)
 }

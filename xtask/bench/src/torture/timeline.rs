@@ -1,4 +1,4 @@
-//! What was wrong at which time, and what that excuses.
+//! Times of the faults, and the deviations that each fault permits.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ pub(crate) const CURRENT_AFTER: Duration = Duration::from_secs(5);
 /// Time after which a query for a name of the cluster must have been answered.
 const IN_HAND_MAX: Duration = Duration::from_secs(1);
 
-/// What a fault excuses.
+/// Deviation that a fault permits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Excuse {
     /// Changes of the cluster do not arrive, so answers may be old.
