@@ -198,6 +198,9 @@ pub enum FailureKind {
     Ahead,
     /// The storage of the source was restored from a backup, and is older than the known position.
     Restored,
+    /// The source has another number of objects at the position than its list and its events have told: it has left out
+    /// events. See [`Tally`](crate::Tally).
+    Incomplete,
     /// The source is unreachable, or the connection broke. Another server may answer next.
     Disconnected,
     /// The request could not be sent, for example because credentials are missing.
@@ -220,7 +223,7 @@ impl FailureKind {
     /// Returns true if the known position or cursor is not valid any more.
     #[must_use]
     pub(crate) const fn loses_position(self) -> bool {
-        matches!(self, FailureKind::Expired | FailureKind::Ahead | FailureKind::Restored)
+        matches!(self, FailureKind::Expired | FailureKind::Ahead | FailureKind::Restored | FailureKind::Incomplete)
     }
 
     /// Returns true if the source was reached and did not deliver. Another form of the request (pages instead of a

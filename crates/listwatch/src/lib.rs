@@ -29,6 +29,9 @@
 //! an older backup would accept a watch from it and never send an event. Therefore a position is doubted after a broken
 //! connection or a long silence, and after other failures if a check costs little. [`Resume`] says how it is checked.
 //!
+//! A source may also leave out events and continue. A [`Tally`] finds that out, and [`FailureKind::Incomplete`] leads
+//! to a new list.
+//!
 //! # Example
 //!
 //! ```
@@ -59,6 +62,7 @@ mod health;
 mod machine;
 mod policy;
 mod sources;
+mod tally;
 
 pub use backoff::{Backoff, BackoffRule};
 pub use driver::{Source, resume, run};
@@ -67,6 +71,7 @@ pub use health::Health;
 pub use machine::{Earlier, Machine, State, Watch};
 pub use policy::{Policy, Resume};
 pub use sources::Order;
+pub use tally::{Comparison, Tally};
 
 #[cfg(test)]
 mod simulation;

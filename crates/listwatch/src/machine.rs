@@ -390,7 +390,8 @@ impl<P: Clone, C: Clone> Machine<P, C> {
     /// solves the problem. A source that loses positions again and again has another problem.
     fn keeps_source(&self, kind: FailureKind) -> bool {
         let is_first_loss = kind == FailureKind::Expired && !self.is_relisting;
-        self.sources.is_none() || kind == FailureKind::Restored || is_first_loss
+        let has_the_rest = matches!(kind, FailureKind::Restored | FailureKind::Incomplete);
+        self.sources.is_none() || has_the_rest || is_first_loss
     }
 
     /// Continues at the next source, from where this one has failed.
@@ -494,9 +495,9 @@ impl<P: Clone, C: Clone> Machine<P, C> {
     }
 
     /// Returns true if a failure is part of a watch's life: a source keeps its history for some minutes. Of several
-    /// sources, one that is behind has failed.
+    /// sources, one that is behind has failed. So has one that leaves out events.
     fn loses_position(&self, kind: FailureKind) -> bool {
-        let is_behind = self.sources.is_some() && kind == FailureKind::Ahead;
+        let is_behind = self.sources.is_some() && kind == FailureKind::Ahead || kind == FailureKind::Incomplete;
         kind.loses_position() && self.policy.resume != Resume::List && !is_behind
     }
 
@@ -523,7 +524,9 @@ impl<P: Clone, C: Clone> Machine<P, C> {
             // Changes since then are lost.
             State::Following(_) | State::Paging { .. } | State::Confirming { .. } if kind.loses_position() => {
                 self.keep_floor();
-                self.state = self.new_list();
+                // A stream may come from the cache that has left out the events, and a page from the storage.
+                let is_incomplete = kind == FailureKind::Incomplete;
+                self.state = if is_incomplete { State::Paging { cursor: None } } else { self.new_list() };
             }
             // A pause follows other failures, and no connection breaks if the storage is restored meanwhile.
             State::Following(_) if kind == FailureKind::Disconnected || self.policy.resume == Resume::Check => {

@@ -117,6 +117,21 @@ const ROWS: &[Row] = &[
         ],
     ),
     (
+        "a source that has left out events is listed by pages, once",
+        streams,
+        &[
+            ("start", "stream"),
+            ("opened", "read 15000: list begins"),
+            ("list end @5", "read 50000: listed by stream"),
+            ("broken incomplete", "sleep 600: failed, news"),
+            ("woke", "first page"),
+            ("opened", "read 15000: list begins"),
+            ("last page @7", "watch 7: listed by pages, recovered after 600"),
+            ("refused expired", "sleep 200: position lost"),
+            ("woke", "stream"),
+        ],
+    ),
+    (
         "a watch that ends at once is a failure, and with events it waits for its minimum lifetime",
         streams,
         &[
@@ -597,6 +612,7 @@ fn failure(reason: &str) -> Failure {
     let kinds = [
         ("expired", FailureKind::Expired),
         ("ahead", FailureKind::Ahead),
+        ("incomplete", FailureKind::Incomplete),
         ("restored", FailureKind::Restored),
         ("disconnected", FailureKind::Disconnected),
         ("unsupported", FailureKind::Unsupported),
