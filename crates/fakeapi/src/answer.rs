@@ -101,7 +101,12 @@ impl CollectionRequest {
             return status(410, None, "The provided continue parameter is too old");
         }
         let limit = self.query.parameter("limit").parse().unwrap_or_default();
-        let span = Span { version: token_version.unwrap_or(store.version), after, limit };
+        let is_exact = self.query.parameter("resourceVersionMatch") == "Exact";
+        if is_exact && number(version) < store.compacted {
+            return status(410, None, "The resourceVersion for the provided list is too old");
+        }
+        let exact = is_exact.then(|| number(version));
+        let span = Span { version: token_version.or(exact).unwrap_or(store.version), after, limit, is_exact };
         let page = store.page(&self.kind, &self.selection, &span, self.format);
         let (out, response) = self.begin(false);
         tokio::spawn(out.send_all(page));

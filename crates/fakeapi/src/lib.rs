@@ -260,7 +260,7 @@ impl FakeApi {
 
     /// Puts several objects; watches see all of them at once. Returns the last resource version.
     pub fn put_all(&self, objects: impl IntoIterator<Item = Value>) -> u64 {
-        self.change(|state| objects.into_iter().map(|object| state.store.put(object)).last().unwrap_or_default())
+        self.change(|state| objects.into_iter().map(|object| state.store.put(object, true)).last().unwrap_or_default())
     }
 
     /// Adds a kind in this group and version, like a CustomResourceDefinition. Putting an object adds its kind too.
@@ -270,7 +270,17 @@ impl FakeApi {
 
     /// Deletes an object. `resource` is its plural name; a Namespace object is in the namespace "".
     pub fn delete(&self, resource: &str, namespace: &str, name: &str) {
-        self.change(|state| state.store.delete(resource, namespace, name));
+        self.change(|state| state.store.delete(resource, namespace, name, true));
+    }
+
+    /// Creates or replaces an object whose event no watch gets.
+    pub fn put_unseen(&self, object: Value) {
+        self.change(|state| state.store.put(object, false));
+    }
+
+    /// Deletes an object whose event no watch gets.
+    pub fn delete_unseen(&self, resource: &str, namespace: &str, name: &str) {
+        self.change(|state| state.store.delete(resource, namespace, name, false));
     }
 
     /// Assigns only IPv4 addresses to Services created over HTTP from now on.

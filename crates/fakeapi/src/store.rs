@@ -59,6 +59,8 @@ pub(crate) struct Span {
     pub(crate) after: Option<Key>,
     /// Maximum number of objects; 0 for all.
     pub(crate) limit: usize,
+    /// True for the objects as of the version, false for the current ones.
+    pub(crate) is_exact: bool,
 }
 
 /// Position from which a watch continues.
@@ -72,24 +74,25 @@ pub(crate) struct WatchPosition {
 }
 
 enum Change {
-    Object { before: Option<Arc<Value>>, after: Option<Arc<Value>> },
+    Object { before: Option<Arc<Value>>, after: Option<Arc<Value>>, is_seen: bool },
     Bookmark,
     Raw(String),
 }
 
 impl Store {
-    pub(crate) fn put(&mut self, mut object: Value) -> u64 {
+    /// Creates or replaces an object. Watches see it if `is_seen`.
+    pub(crate) fn put(&mut self, mut object: Value, is_seen: bool) -> u64 {
         self.version += 1;
         object["metadata"]["resourceVersion"] = self.version.to_string().into();
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let kind = text(&object["kind"]);
         let name = plural(&kind);
-        let key = (text(&object["metadata"]["namespace"]), text(&object["metadata"]["name"]));
+        let key = key(&object);
         let resource = self.resources.entry(name.clone()).or_default();
         (resource.kind, resource.group_version) = (kind, text(&object["apiVersion"]));
         let object = Arc::new(object);
         let before = resource.objects.insert(key, Arc::clone(&object));
-        self.record(name, Change::Object { before, after: Some(object) });
+        self.record(name, Change::Object { before, after: Some(object), is_seen });
         self.version
     }
 
@@ -99,12 +102,13 @@ impl Store {
         (resource.kind, resource.group_version) = (kind.to_owned(), group_version.to_owned());
     }
 
-    pub(crate) fn delete(&mut self, resource: &str, namespace: &str, name: &str) {
+    /// Deletes an object. Watches see it if `is_seen`.
+    pub(crate) fn delete(&mut self, resource: &str, namespace: &str, name: &str, is_seen: bool) {
         let objects = self.resources.get_mut(resource).map(|resource| &mut resource.objects);
         let before = objects.and_then(|objects| objects.remove(&(namespace.to_owned(), name.to_owned())));
         assert!(before.is_some(), "there is no {resource} {namespace}/{name}");
         self.version += 1;
-        self.record(resource.to_owned(), Change::Object { before, after: None });
+        self.record(resource.to_owned(), Change::Object { before, after: None, is_seen });
     }
 
     /// Returns an object.
@@ -120,7 +124,7 @@ impl Store {
             names.map(|name| (resource.clone(), name)).collect::<Vec<_>>()
         };
         for (resource, name) in self.resources.iter().flat_map(inside).collect::<Vec<_>>() {
-            self.delete(&resource, namespace, &name);
+            self.delete(&resource, namespace, &name, true);
         }
     }
 
@@ -170,10 +174,12 @@ impl Store {
 
     /// Encodes a part of a list.
     pub(crate) fn page(&self, kind: &str, selection: &Selection, span: &Span, format: Format) -> Vec<u8> {
-        let &Span { version, ref after, limit } = span;
-        let selected =
-            self.selected(kind, selection).filter(|(key, _)| after.as_ref().is_none_or(|after| *key > after));
-        let selected: Vec<_> = selected.collect();
+        let &Span { version, ref after, limit, is_exact } = span;
+        let all = if is_exact { self.objects_at(kind, version) } else { self.objects(kind) };
+        let is_selected = |(key, object): &(&Key, &Value)| {
+            after.as_ref().is_none_or(|after| *key > after) && selection.matches(object)
+        };
+        let selected: Vec<_> = all.iter().map(|(key, object)| (key, object.as_ref())).filter(is_selected).collect();
         let limit = if limit == 0 { selected.len() } else { limit };
         let page = &selected[..limit.min(selected.len())];
         let mut metadata = json!({ "resourceVersion": version.to_string() });
@@ -219,7 +225,7 @@ impl Store {
             match &entry.change {
                 Change::Bookmark if bookmarks => lines.extend(self.bookmark_event(kind, &json!({}), format)),
                 Change::Raw(text) if entry.resource == resource => lines.extend(format.raw(kind, text)),
-                Change::Object { before, after } if entry.resource == resource => {
+                Change::Object { before, after, is_seen: true } if entry.resource == resource => {
                     if let Some((event_type, object)) =
                         change(before.as_deref(), after.as_deref(), selection, entry.version)
                     {
@@ -230,6 +236,23 @@ impl Store {
             }
         }
         (lines, self.log.len())
+    }
+
+    fn objects(&self, kind: &str) -> BTreeMap<Key, Arc<Value>> {
+        self.resources.get(&plural(kind)).map(|resource| resource.objects.clone()).unwrap_or_default()
+    }
+
+    /// Returns the objects as of a version.
+    fn objects_at(&self, kind: &str, version: u64) -> BTreeMap<Key, Arc<Value>> {
+        let (resource, mut objects) = (plural(kind), self.objects(kind));
+        let later = self.log.iter().rev().take_while(|entry| entry.version > version);
+        for entry in later.filter(|entry| entry.resource == resource) {
+            if let Change::Object { before, after, .. } = &entry.change {
+                after.iter().for_each(|object| drop(objects.remove(&key(object))));
+                objects.extend(before.iter().map(|object| (key(object), Arc::clone(object))));
+            }
+        }
+        objects
     }
 
     fn selected<'a>(&'a self, kind: &str, selection: &'a Selection) -> impl Iterator<Item = (&'a Key, &'a Value)> {
@@ -263,6 +286,11 @@ fn change<'a>(
         }
         (None, None) => None,
     }
+}
+
+fn key(object: &Value) -> Key {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    (text(&object["metadata"]["namespace"]), text(&object["metadata"]["name"]))
 }
 
 fn plural(kind: &str) -> String {

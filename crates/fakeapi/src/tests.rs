@@ -84,6 +84,28 @@ fn serves_lists_in_pages_until_a_compaction() {
 }
 
 #[test]
+fn lists_the_objects_as_of_a_version() {
+    let api = FakeApi::start();
+    let version = api.put_all(["a", "b", "c"].map(|name| service(name, &json!({}))));
+    let mut watch = Response::to(&api, &format!("/api/v1/services?watch=1&resourceVersion={version}"));
+    api.delete_unseen("services", "alpha", "a");
+    api.put_unseen(service("d", &json!({})));
+    api.put(service("e", &json!({})));
+    assert_eq!(event(watch.json()), "ADDED e");
+    for (version, first, left) in
+        [(version, "a", 2), (version + 1, "b", 1), (version + 2, "b", 2), (version + 3, "b", 3)]
+    {
+        let path = format!("/api/v1/services?limit=1&resourceVersion={version}&resourceVersionMatch=Exact");
+        let list = Response::to(&api, &path).json().unwrap();
+        let metadata = (&list["metadata"]["resourceVersion"], &list["metadata"]["remainingItemCount"]);
+        assert_eq!((names(&list), metadata), (vec![first], (&version.to_string().into(), &left.into())));
+    }
+    api.compact();
+    let path = format!("/api/v1/services?limit=1&resourceVersion={version}&resourceVersionMatch=Exact");
+    assert_eq!(Response::to(&api, &path).status, "HTTP/1.1 410 Gone");
+}
+
+#[test]
 fn sends_watches_only_selected_objects() {
     let api = FakeApi::start();
     api.put_all([service("web", &json!({ "dns": "yes" })), service("other", &json!({ "dns": "no" }))]);

@@ -78,7 +78,7 @@ fn remove(store: &mut Store, query: &Query) -> Result<Value, RequestError> {
     if query.resource == "namespaces" {
         store.delete_all_in(&query.name);
     }
-    store.delete(&query.resource, &query.namespace, &query.name);
+    store.delete(&query.resource, &query.namespace, &query.name, true);
     Ok(before)
 }
 
@@ -98,7 +98,7 @@ fn admit(
         complete_service(store, &mut object["spec"], before.map(|before| &before["spec"]))
             .map_err(|message| invalid(query, &name, message))?;
     }
-    store.put(object);
+    store.put(object, true);
     get(store, &query.resource, &(namespace, name))
 }
 
