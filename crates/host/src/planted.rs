@@ -18,6 +18,8 @@ pub enum Bug {
     IgnoresExpiry,
     /// A position from before a backup was restored is trusted.
     TrustsPosition,
+    /// Events that the API server leaves out are not missed.
+    TrustsEvents,
     /// A request that failed is repeated without a pause.
     RetriesAtOnce,
     /// Deletions are not in the snapshot.
@@ -40,13 +42,14 @@ pub enum Bug {
 
 impl Bug {
     /// All bugs.
-    pub const ALL: [Bug; 15] = [
+    pub const ALL: [Bug; 16] = [
         Bug::DeafWatch,
         Bug::KeepsDeleted,
         Bug::OldList,
         Bug::GhostEndpoints,
         Bug::IgnoresExpiry,
         Bug::TrustsPosition,
+        Bug::TrustsEvents,
         Bug::RetriesAtOnce,
         Bug::UnwrittenDeletion,
         Bug::DeniesUnknown,

@@ -22,6 +22,13 @@ pub(crate) enum ApiError {
     Older,
     /// The storage of the API server was restored from a backup, and does not have the known resource version.
     Restored,
+    /// The API server has another number of objects at the known resource version: its list or watch left some out.
+    Missed {
+        /// Number of objects that were known.
+        known: u64,
+        /// Number of objects that the API server has.
+        counted: u64,
+    },
     /// The server responded with an error status.
     Status { code: u16, message: String, retry_after: Option<Duration> },
     /// The server is unreachable, or the connection broke.
@@ -46,11 +53,12 @@ pub(crate) enum ApiError {
 
 impl ApiError {
     /// All values of [`ApiError::label`].
-    pub(crate) const LABELS: [&str; 18] = [
+    pub(crate) const LABELS: [&str; 19] = [
         "gone",
         "ahead",
         "older",
         "restored",
+        "missed",
         "unauthorized",
         "forbidden",
         "not_found",
@@ -74,6 +82,7 @@ impl ApiError {
             ApiError::Ahead => "ahead",
             ApiError::Older => "older",
             ApiError::Restored => "restored",
+            ApiError::Missed { .. } => "missed",
             ApiError::Status { code: 401, .. } => "unauthorized",
             ApiError::Status { code: 403, .. } => "forbidden",
             ApiError::Status { code: 404, .. } => "not_found",
@@ -107,6 +116,7 @@ impl ApiError {
             ApiError::Gone | ApiError::Unrecorded => FailureKind::Expired,
             ApiError::Ahead | ApiError::Older => FailureKind::Ahead,
             ApiError::Restored => FailureKind::Restored,
+            ApiError::Missed { .. } => FailureKind::Incomplete,
             ApiError::Status { code: 400 | 422, .. } => FailureKind::Unsupported,
             ApiError::Status { code: 403, .. } => FailureKind::Forbidden,
             ApiError::Status { code: 404, .. } => FailureKind::Unknown,
@@ -149,6 +159,9 @@ impl fmt::Display for ApiError {
             ApiError::Ahead => out.write_str("the API server does not have the known resource version yet"),
             ApiError::Older => out.write_str("the relay has sent an older list or event than the known ones"),
             ApiError::Restored => out.write_str("the storage of the API server was restored from a backup"),
+            ApiError::Missed { known, counted } => {
+                write!(out, "its watch has left out events: {known} objects are known, and it has {counted}")
+            }
             ApiError::Status { code, message, .. } if message.is_empty() => write!(out, "the API server says {code}"),
             ApiError::Status { code, message, .. } => write!(out, "the API server says {code}: {message}"),
             ApiError::Connection(problem) => write!(out, "no connection to the API server: {problem}"),

@@ -104,6 +104,13 @@ static RENEWALS: Metric = Metric {
     kind: Kind::Counter,
     labels: &["resource"],
 };
+static COUNTS: Metric = Metric {
+    name: "portolan_kubernetes_counts_total",
+    help: "Comparisons of the number of known objects with that of the API server, by resource and result: `equal`, \
+           `different` if its watch has left out events, or `unknown` if it did not say a number or none was known.",
+    kind: Kind::Counter,
+    labels: &["resource", "result"],
+};
 static WIDENED: Metric = Metric {
     name: "portolan_kubernetes_scopes_widened_total",
     help: "Times that everything was watched because too many namespaces are selected to watch each of them.",
@@ -144,7 +151,7 @@ static SNAPSHOT_ERRORS: Metric = Metric {
 };
 
 /// All metrics of this crate, for the documentation.
-pub static METRICS: [&Metric; 17] = [
+pub static METRICS: [&Metric; 18] = [
     &PROGRAMMING,
     &PROGRAMMING_OF_ALL,
     &REQUESTS,
@@ -154,6 +161,7 @@ pub static METRICS: [&Metric; 17] = [
     &RESUMES,
     &WATCH_FAILURES,
     &RENEWALS,
+    &COUNTS,
     &SYNC_AGE,
     &VIEW_AGE,
     &RECEIVED,
@@ -163,6 +171,24 @@ pub static METRICS: [&Metric; 17] = [
     &MANIFEST_ERRORS,
     &SNAPSHOT_ERRORS,
 ];
+
+/// Result of a comparison of numbers of objects.
+#[derive(Clone, Copy)]
+pub(crate) enum Counted {
+    Equal,
+    Different,
+    Unknown,
+}
+
+impl Counted {
+    const fn label(self) -> &'static str {
+        match self {
+            Counted::Equal => "equal",
+            Counted::Different => "different",
+            Counted::Unknown => "unknown",
+        }
+    }
+}
 
 /// Counters of the thread that runs the watches.
 pub(crate) struct Meter {
@@ -225,6 +251,9 @@ impl Meter {
     pub(crate) fn watches(&self, resource: &str) {
         self.registry.counter(&RENEWALS, &[resource]);
         self.registry.counter(&RECEIVED, &[resource]);
+        for result in [Counted::Equal, Counted::Different, Counted::Unknown] {
+            self.registry.counter(&COUNTS, &[resource, result.label()]);
+        }
         for reason in ApiError::LABELS {
             self.registry.counter(&WATCH_FAILURES, &[resource, reason]);
         }
@@ -244,6 +273,10 @@ impl Meter {
 
     pub(crate) fn renewal(&self, resource: &str) {
         self.count(&RENEWALS, &[resource]);
+    }
+
+    pub(crate) fn counted(&self, resource: &str, result: Counted) {
+        self.count(&COUNTS, &[resource, result.label()]);
     }
 
     pub(crate) fn widened(&self) {

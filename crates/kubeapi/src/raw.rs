@@ -105,6 +105,13 @@ impl RawError {
         RawError(ApiError::Restored)
     }
 
+    /// Error for a watch that has left out events, which makes a new list necessary. `known` objects were known, and
+    /// the API server had `counted`.
+    #[must_use]
+    pub const fn missed(known: u64, counted: u64) -> RawError {
+        RawError(ApiError::Missed { known, counted })
+    }
+
     /// Error for a response with unexpected content.
     #[must_use]
     pub const fn unexpected(problem: String) -> RawError {

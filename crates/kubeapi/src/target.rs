@@ -144,6 +144,17 @@ impl Target {
         format!("{}?{}", self.path(), query.trim_start_matches('&'))
     }
 
+    /// Returns true if the API server says how many objects there are: it does so only for a whole collection.
+    pub(crate) const fn is_countable(&self) -> bool {
+        self.selectors.is_empty()
+    }
+
+    /// Returns path and query of a list that begins with at most one object, as of a version, to learn how many there
+    /// are.
+    pub(crate) fn url_of_count(&self, version: &str) -> String {
+        self.url(&[("limit", "1"), ("resourceVersion", version), ("resourceVersionMatch", "Exact")])
+    }
+
     /// Describes the resource for the log, for example `services in namespace shop`.
     pub(crate) fn describe(&self) -> String {
         match (&self.namespace, self.kind) {
@@ -231,6 +242,23 @@ mod tests {
         }
         let plain = Target::new(&Watch { kind: Kind::Service, namespace: None }, &Request::new(Source::InCluster));
         assert_eq!(plain.url(&[]), "/api/v1/services?");
+    }
+
+    #[test]
+    fn counts_whole_collections() {
+        let target = |kind, namespace: Option<&str>, labels: &str| {
+            let request = Request { labels: labels.to_owned(), ..Request::new(Source::InCluster) };
+            Target::new(&Watch { kind, namespace: namespace.map(Into::into) }, &request)
+        };
+        let services = target(Kind::Service, Some("a"), "");
+        assert!(services.is_countable());
+        let url = "/api/v1/namespaces/a/services?limit=1&resourceVersion=7&resourceVersionMatch=Exact";
+        assert_eq!(services.url_of_count("7"), url);
+        for (kind, namespace, labels) in
+            [(Kind::Service, None, "app=a"), (Kind::Pod, None, ""), (Kind::Namespace, Some("a"), "")]
+        {
+            assert!(!target(kind, namespace, labels).is_countable(), "{kind:?}");
+        }
     }
 
     #[test]

@@ -43,6 +43,10 @@ pub struct Timing {
     /// Age of what a watch knows from which the API server is asked whether it is current, if the subscription limits
     /// the age of its view. A list of at most one object is the cheapest consistent read.
     pub prove: Duration,
+    /// Mean interval between questions for the number of objects, by which events that the API server left out are
+    /// noticed. With the longest one, half longer, they are listed within a minute. Each question makes the API server
+    /// look up one object and, before Kubernetes 1.34, count the keys in etcd.
+    pub count: Duration,
     /// Interval between looks at the age of the view, and so the error of the age that stale answers carry.
     pub age: Duration,
     /// Clock for the age of the view.
@@ -89,6 +93,7 @@ impl Default for Timing {
             absent: seconds(30),
             poll: seconds(1),
             prove: seconds(10),
+            count: seconds(30),
             age: seconds(1),
             clock: time_since_boot,
             random: rand::make_rng,

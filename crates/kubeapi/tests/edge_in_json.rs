@@ -12,6 +12,8 @@
 mod faults;
 #[path = "edge/log.rs"]
 mod log;
+#[path = "edge/omitted.rs"]
+mod omitted;
 #[path = "edge/support.rs"]
 mod support;
 #[path = "edge/watch.rs"]

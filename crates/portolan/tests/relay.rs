@@ -243,11 +243,29 @@ fn a_relay_detects_that_the_storage_was_restored() {
     relay.api.put_back(1);
     relay.api.heal("services");
     wait_until("the Service is gone", || address(lost).is_none());
-    let checks = relay.api.seen().iter().filter(|seen| seen.parameter("limit") == "1").count();
+    let is_check = |seen: &&fakeapi::ReceivedRequest| {
+        seen.parameter("limit") == "1" && seen.parameter("resourceVersionMatch") == "NotOlderThan"
+    };
+    let checks = relay.api.seen().iter().filter(is_check).count();
     assert_eq!(checks, 0, "the proof shows it, and not the check after a long silence");
     relay.api.put(service("shop", "next", "10.96.0.51"));
     wait_until("the next Service is there", || {
         address("next.shop.svc.cluster.local.") == Some(Ipv4Addr::new(10, 96, 0, 51).into())
+    });
+}
+
+/// A relay compares the number of objects each 10 to 30 s.
+#[test]
+fn a_relay_finds_what_the_api_server_has_left_out() {
+    let relay = Relay::start();
+    let mut node = relay.node();
+    let mut client = Client::new(node.address_of("dns://127.0.0.1:0"));
+    let mut address = |name: &str| client.ask(name, Type::A).and_then(|answer| answer.addresses().first().copied());
+    wait_until("the Service is there", || address(WEB) == Some(Ipv4Addr::new(10, 96, 0, 11).into()));
+    relay.api.put_unseen(service("shop", "new", "10.96.0.12"));
+    relay.api.bookmark();
+    wait_until("the Service that was left out is there", || {
+        address("new.shop.svc.cluster.local.") == Some(Ipv4Addr::new(10, 96, 0, 12).into())
     });
 }
 
@@ -554,7 +572,8 @@ fn lists_the_latest_state_also_by_pages() {
     }
     let mut relay = Relay::with(api, issuer, folder);
     relay.wait_ready();
-    let pages = relay.api.seen().into_iter().filter(|seen| !seen.is_watch() && !seen.parameter("limit").is_empty());
+    let is_page = |seen: &fakeapi::ReceivedRequest| !seen.is_watch() && seen.parameter("limit") == "500";
+    let pages = relay.api.seen().into_iter().filter(is_page);
     let versions: Vec<_> = pages.map(|seen| seen.parameter("resourceVersion").to_owned()).collect();
     assert_eq!(versions, ["", "", ""]);
 }

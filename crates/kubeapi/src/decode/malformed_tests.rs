@@ -26,7 +26,7 @@ impl Counts {
     fn take(&mut self, event: &WatchEvent<'_>) {
         match event {
             WatchEvent::Applied { object, .. } => self.take_object(object),
-            WatchEvent::Unreadable(unreadable) => self.add(unreadable.reason.label()),
+            WatchEvent::Unreadable { unreadable, .. } => self.add(unreadable.reason.label()),
             _ => self.add("other"),
         }
     }

@@ -64,6 +64,8 @@ pub enum WatchEvent<'a> {
         object: Object<'a>,
         /// Time of the change that triggered this slice (`endpoints.kubernetes.io/last-change-trigger-time`), or empty.
         trigger: &'a str,
+        /// True if the object was added, false if it has changed.
+        is_new: bool,
     },
     /// Deletion of an object.
     Deleted {
@@ -89,7 +91,12 @@ pub enum WatchEvent<'a> {
         message: &'a str,
     },
     /// Object or event that cannot be decoded.
-    Unreadable(Unreadable<'a>),
+    Unreadable {
+        /// What is known of it.
+        unreadable: Unreadable<'a>,
+        /// True if the object was added.
+        is_new: bool,
+    },
 }
 
 /// Part of a list.
@@ -105,6 +112,8 @@ pub enum ListItem<'a> {
         version: &'a str,
         /// Continue token of the next page, empty on the last page.
         token: &'a str,
+        /// Number of objects on the pages after this one (`remainingItemCount`), if the server says it.
+        left: Option<u64>,
     },
 }
 
@@ -136,15 +145,6 @@ fn decoded<'a>(object: Object<'a>, trigger: &'a str) -> Decoded<'a> {
     Ok((object, trigger))
 }
 
-impl<'a> From<Decoded<'a>> for WatchEvent<'a> {
-    fn from(decoded: Decoded<'a>) -> WatchEvent<'a> {
-        match decoded {
-            Ok((object, trigger)) => WatchEvent::Applied { object, trigger },
-            Err(unreadable) => WatchEvent::Unreadable(unreadable),
-        }
-    }
-}
-
 impl<'a> From<Decoded<'a>> for ListItem<'a> {
     fn from(decoded: Decoded<'a>) -> ListItem<'a> {
         match decoded {
@@ -155,6 +155,15 @@ impl<'a> From<Decoded<'a>> for ListItem<'a> {
 }
 
 impl<'a> WatchEvent<'a> {
+    /// Event of type `ADDED` or `MODIFIED`.
+    fn applied(what: &str, decoded: Decoded<'a>) -> WatchEvent<'a> {
+        let is_new = what == "ADDED";
+        match decoded {
+            Ok((object, trigger)) => WatchEvent::Applied { object, trigger, is_new },
+            Err(unreadable) => WatchEvent::Unreadable { unreadable, is_new },
+        }
+    }
+
     fn deleted(meta: Meta<'a>) -> WatchEvent<'a> {
         WatchEvent::Deleted { namespace: meta.namespace, name: meta.name, version: meta.version }
     }
@@ -165,7 +174,13 @@ impl<'a> WatchEvent<'a> {
 
     /// Event of an unknown type.
     fn unknown(meta: Meta<'a>, what: &str) -> WatchEvent<'a> {
-        WatchEvent::Unreadable(Unreadable::new(meta, UnreadableReason::Event, format!("'{what}' is no event")))
+        let unreadable = Unreadable::new(meta, UnreadableReason::Event, format!("'{what}' is no event"));
+        WatchEvent::unreadable(unreadable)
+    }
+
+    /// Event of which not even the type is known.
+    fn unreadable(unreadable: Unreadable<'a>) -> WatchEvent<'a> {
+        WatchEvent::Unreadable { unreadable, is_new: false }
     }
 }
 

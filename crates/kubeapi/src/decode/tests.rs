@@ -11,13 +11,13 @@ const BOTH: [Encoding; 2] = [Encoding::Json, Encoding::Protobuf];
 /// Describes a event in a few words.
 fn describe(event: &WatchEvent<'_>) -> String {
     match event {
-        WatchEvent::Applied { object, trigger } => {
+        WatchEvent::Applied { object, trigger, .. } => {
             format!("{} {trigger}", describe_object(object)).trim_end().to_owned()
         }
         WatchEvent::Deleted { namespace, name, version } => format!("deleted {namespace}/{name}@{version}"),
         WatchEvent::Bookmark { version, ends_list } => format!("bookmark {version} {ends_list}"),
         WatchEvent::Refused { code, message } => format!("refused {code} {message}"),
-        WatchEvent::Unreadable(unreadable) => describe_unreadable(unreadable),
+        WatchEvent::Unreadable { unreadable, .. } => describe_unreadable(unreadable),
     }
 }
 
@@ -25,7 +25,10 @@ fn describe_item(item: &ListItem<'_>) -> String {
     match item {
         ListItem::Object(object) => describe_object(object),
         ListItem::Unreadable(unreadable) => describe_unreadable(unreadable),
-        ListItem::Metadata { version, token } => format!("list {version} {token}").trim_end().to_owned(),
+        ListItem::Metadata { version, token, left } => {
+            let left = left.map_or_else(String::new, |left| format!("{left} left"));
+            format!("list {version} {token} {left}").trim_end().to_owned()
+        }
     }
 }
 
@@ -435,9 +438,43 @@ fn both_encodings_yield_the_same_objects() {
 }
 
 #[test]
+fn tells_new_objects_from_changed_ones() {
+    for encoding in BOTH {
+        for (what, spec, expected) in [
+            ("ADDED", json!({}), Some(true)),
+            ("MODIFIED", json!({}), Some(false)),
+            ("ADDED", json!({ "ports": [{ "port": 65536 }] }), Some(true)),
+            ("MODIFIED", json!({ "ports": [{ "port": 65536 }] }), Some(false)),
+            ("DELETED", json!({}), None),
+        ] {
+            let object = json!({ "metadata": { "name": "a" }, "spec": spec });
+            let body = match encoding {
+                Encoding::Json => format!("{}\n", json!({ "type": what, "object": object })).into_bytes(),
+                Encoding::Protobuf => protobuf::event("Service", what, &object),
+            };
+            let mut found = Vec::new();
+            let mut decoder = EventDecoder::new(encoding, Kind::Service);
+            decoder
+                .feed(&body, &mut |event| {
+                    found.push(match event {
+                        WatchEvent::Applied { is_new, .. } | WatchEvent::Unreadable { is_new, .. } => Some(is_new),
+                        _ => None,
+                    });
+                })
+                .unwrap();
+            assert_eq!(found, [expected], "{what} {object}");
+        }
+    }
+}
+
+#[test]
 fn lists_yield_version_and_continue_token() {
     for (list, expected) in [
-        (r#"{"metadata":{"resourceVersion":"9","continue":"x/y"},"items":null}"#, &["list 9 x/y"][..]),
+        (
+            r#"{"metadata":{"resourceVersion":"9","continue":"x","remainingItemCount":7},"items":[]}"#,
+            &["list 9 x 7 left"][..],
+        ),
+        (r#"{"metadata":{"resourceVersion":"9","continue":"x/y"},"items":null}"#, &["list 9 x/y"]),
         (r#"{"items":[{"metadata":{"name":"a"}},{"metadata":7}],"metadata":{}}"#, &["Service /a@", "shape /@", "list"]),
         (
             r#"{"metadata":{"resourceVersion":9},"items":[{"metadata":{"name":"a"},"spec":7}]}"#,

@@ -4,6 +4,7 @@
 //! and applies the objects. The last known state is served at all times. A new list marks the objects that it finds and
 //! then removes the others, so that memory never holds two copies.
 
+mod count;
 mod lookout;
 mod mesh_log;
 mod proof;
@@ -16,6 +17,7 @@ use std::time::Duration;
 
 use cluster::Kind;
 use cluster::object::{Event, Meta, Object};
+use count::{Collection, Count};
 use host::invariant::{Expected as _, broken, holds};
 use http_body_util::BodyExt;
 use hyper::body::Bytes;
@@ -56,6 +58,7 @@ pub(crate) struct Watcher {
     relay: usize,
     /// Search for a relay while the API server is used.
     lookout: Option<Lookout>,
+    count: Count,
     target: Target,
     /// Media types to accept.
     accept: &'static str,
@@ -84,6 +87,7 @@ impl Watcher {
             asked: Instant::now(),
             relay: 0,
             lookout: None,
+            count: Count::new(timing.count, (timing.random)()),
             accept: Encoding::accepted(target.kind),
             target,
             mark: Mark::new(&sink.meter().failing),
@@ -151,6 +155,10 @@ impl Watcher {
         if is_news {
             log_failure(&self.target.describe(), self.api.url(), failure);
         }
+        if matches!(failure, ApiError::Missed { .. }) {
+            // The API server may have another history: a backup that was restored, and has passed the position since.
+            self.sink.forget_versions();
+        }
         self.mark.set(true);
         self.health.failed(failure);
         if matches!(failure, ApiError::Unexpected(_)) && self.accept != JSON {
@@ -194,16 +202,17 @@ impl Watcher {
     }
 
     /// Treats an unknown kind of a mesh as an empty list, because the mesh is not installed.
-    fn assume_empty(&self) {
+    fn assume_empty(&mut self) {
         info!(target: LOG, "The API server has no {}: there are none until it does", self.target.resource);
         self.sink.apply(&Event::Listing);
         self.sink.apply(&Event::Listed);
+        self.count.tally().forget();
         self.health.assumed();
     }
 
     /// Assumes that a configured namespace exists if we may not read it. A Role in the namespace, which allows access
     /// to its Services, cannot grant access to the Namespace itself.
-    fn assume_namespace(&self, is_first: bool, is_known: bool) {
+    fn assume_namespace(&mut self, is_first: bool, is_known: bool) {
         let Some(name) = self.target.namespace.as_deref() else {
             return debug_assert!(false, "only a single namespace is assumed to exist");
         };
@@ -215,16 +224,21 @@ impl Watcher {
             self.sink.apply(&Event::Applied(Object::Namespace(Meta { namespace: "", name, version: "" })));
             self.sink.apply(&Event::Listed);
         }
+        self.count.tally().forget();
         self.health.assumed();
     }
 
-    /// Reads the next part of the response. While a watch is silent, asks the API server whether it is current.
+    /// Reads the next part of the response. Meanwhile, asks the API server whether a silent watch is current, and
+    /// whether it has left out events.
     async fn read_part(&mut self, silence: Duration) -> Result<Received<String, String>, ApiError> {
         let is_relay = self.servers.is_relay(self.server);
-        let Watcher { api, target, accept, sink, timing, health, reading, is_following, relist, .. } = self;
+        let Watcher { api, target, accept, sink, timing, health, reading, is_following, relist, count, .. } = self;
         let Some(reading) = reading.as_mut().expected("a response that is read") else { return Ok(Received::End) };
         let position = &self.position;
         let proof = Prover { api, target, accept, health, timing, position };
+        let collection = Collection { api, target, accept, position, meter: sink.meter() };
+        // With relays, they ask: one of thousands of nodes does not.
+        let counts = *is_following && self.servers.order().is_none() && target.is_countable();
         let lookout = self.lookout.as_mut().filter(|_| *is_following);
         tokio::select! {
             biased;
@@ -233,6 +247,7 @@ impl Watcher {
             received = reading.read(sink, silence) => received,
             // The bookmarks of a relay prove that it is current.
             error = proof.run(), if *is_following && sink.limits_age() && !is_relay => Err(error),
+            error = count.differs(&collection), if counts => Err(error),
             () = found(lookout, target, position, accept) => Ok(Received::RelayFound),
         }
     }
@@ -361,6 +376,7 @@ impl Source for Watcher {
         let received = self.read_part(silence).await;
         if let Some(reading) = &mut self.reading {
             self.sink.meter().received(self.target.resource, reading.new_bytes());
+            self.count.tally().add(reading.new_objects());
         }
         if let Ok(part) = &received {
             self.health.heard();
@@ -395,7 +411,10 @@ impl Source for Watcher {
             self.sink.meter().failure(resource, error.label());
         }
         match notice {
-            Notice::ListBegins => drop(self.sink.apply(&Event::Listing)),
+            Notice::ListBegins => {
+                self.count.tally().begin_list();
+                self.sink.apply(&Event::Listing);
+            }
             Notice::Listed(transfer) => self.listed(transfer),
             Notice::Resumed => self.resumed(),
             Notice::AssumedEmpty => self.assume_empty(),

@@ -24,6 +24,9 @@ pub(super) struct Reading {
     permit: Permit,
     /// Number of bytes that have been read since the last call of [`Reading::new_bytes`].
     bytes: u64,
+    /// Number of objects that were added, less those that were removed, since the last call of
+    /// [`Reading::new_objects`].
+    objects: i64,
 }
 
 enum Content {
@@ -62,6 +65,8 @@ struct Progress {
     events: u64,
     position: Option<String>,
     ends_list: bool,
+    /// Number of objects that were added, less those that were removed.
+    objects: i64,
 }
 
 impl Reading {
@@ -81,26 +86,29 @@ impl Reading {
         let Response { body, encoding, permit } = response;
         let decoder = EventDecoder::new(encoding, kind);
         let events = Events { decoder, is_listing, floor, failure: None };
-        Reading { body, content: Content::Events(events), permit, bytes: 0 }
+        Reading::of(body, Content::Events(events), permit)
     }
 
     /// Starts to read a page of a list, which must have reached a version.
     pub(super) fn page(kind: Kind, response: Response, floor: Option<String>) -> Reading {
         let Response { body, encoding, permit } = response;
         let items = Items { decoder: ListDecoder::new(encoding, kind), page: None, floor };
-        Reading { body, content: Content::Items(items), permit, bytes: 0 }
+        Reading::of(body, Content::Items(items), permit)
     }
 
     /// Starts to read a consistent list, to compare its version.
     pub(super) fn confirmation(kind: Kind, response: Response, known: String) -> Reading {
         let Response { body, encoding, permit } = response;
-        let content = Content::Confirmation(ListDecoder::new(encoding, kind), known);
-        Reading { body, content, permit, bytes: 0 }
+        Reading::of(body, Content::Confirmation(ListDecoder::new(encoding, kind), known), permit)
     }
 
     /// Starts to read a list without looking at it.
     pub(super) fn check(Response { body, permit, .. }: Response) -> Reading {
-        Reading { body, content: Content::Check, permit, bytes: 0 }
+        Reading::of(body, Content::Check, permit)
+    }
+
+    const fn of(body: ResponseBody, content: Content, permit: Permit) -> Reading {
+        Reading { body, content, permit, bytes: 0, objects: 0 }
     }
 
     /// Reads and applies the next part.
@@ -114,8 +122,8 @@ impl Reading {
         let Some(bytes) = self.body.next(silence).await? else { return self.end() };
         self.bytes += bytes.len() as u64;
         match &mut self.content {
-            Content::Events(events) => events.take(&bytes, sink),
-            Content::Items(items) => items.take(&bytes, sink),
+            Content::Events(events) => events.take(&bytes, sink, &mut self.objects),
+            Content::Items(items) => items.take(&bytes, sink, &mut self.objects),
             Content::Check => Ok(NOTHING),
             Content::Confirmation(decoder, known) => confirm(decoder, known, &bytes),
         }
@@ -124,6 +132,11 @@ impl Reading {
     /// Returns the number of bytes that have been read since the last call.
     pub(super) const fn new_bytes(&mut self) -> u64 {
         core::mem::replace(&mut self.bytes, 0)
+    }
+
+    /// Returns the number of objects that were added, less those that were removed, since the last call.
+    pub(super) const fn new_objects(&mut self) -> i64 {
+        core::mem::replace(&mut self.objects, 0)
     }
 
     /// Handles the end of the response.
@@ -147,7 +160,7 @@ impl Reading {
 const NOTHING: Received<String, String> = Received::Data { events: 0, position: None, ends_list: false };
 
 impl Events {
-    fn take(&mut self, bytes: &Bytes, sink: &Sink) -> Result<Received<String, String>, ApiError> {
+    fn take(&mut self, bytes: &Bytes, sink: &Sink, objects: &mut i64) -> Result<Received<String, String>, ApiError> {
         let Events { decoder, is_listing, floor, failure } = self;
         let mut progress = Progress::default();
         let decoded = decoder.feed(bytes, &mut |event| {
@@ -161,6 +174,7 @@ impl Events {
                 Err(error) => *failure = Some(error),
             }
         });
+        *objects += progress.objects;
         if failure.is_none() {
             *failure = decoded.err().map(ApiError::from);
         }
@@ -182,7 +196,7 @@ fn check_order(event: &WatchEvent<'_>, is_listing: bool, floor: &mut Option<Stri
         _ if is_listing => return Ok(()),
         WatchEvent::Applied { object, .. } => object.meta().version,
         WatchEvent::Deleted { version, .. } | WatchEvent::Bookmark { version, .. } => version,
-        WatchEvent::Unreadable(unreadable) => unreadable.version,
+        WatchEvent::Unreadable { unreadable, .. } => unreadable.version,
     };
     if is_older(version, floor) {
         return Err(ApiError::Older);
@@ -207,15 +221,19 @@ impl Progress {
     /// Applies one event of a watch.
     fn take(&mut self, event: WatchEvent<'_>, is_listing: &mut bool, sink: &Sink) -> Result<(), ApiError> {
         match event {
-            WatchEvent::Applied { object, trigger } => {
+            WatchEvent::Applied { object, trigger, is_new } => {
+                self.objects += i64::from(is_new);
                 self.advance(object.meta().version, *is_listing);
                 applied(object, trigger, *is_listing, sink);
             }
             WatchEvent::Deleted { namespace, name, version } => {
+                self.objects -= 1;
                 sink.apply_at(&Event::Deleted { namespace, name }, (!*is_listing).then_some(version));
                 self.advance(version, *is_listing);
             }
-            WatchEvent::Unreadable(unreadable) => {
+            WatchEvent::Unreadable { unreadable, is_new } => {
+                // One of a list whose type cannot be read is in it, too.
+                self.objects += i64::from(is_new || *is_listing);
                 sink.unreadable(&unreadable, (!*is_listing).then_some(unreadable.version));
                 self.advance(unreadable.version, *is_listing);
             }
@@ -248,7 +266,7 @@ impl Progress {
 }
 
 impl From<Progress> for Received<String, String> {
-    fn from(Progress { events, position, ends_list }: Progress) -> Received<String, String> {
+    fn from(Progress { events, position, ends_list, .. }: Progress) -> Received<String, String> {
         Received::Data { events, position, ends_list }
     }
 }
@@ -266,7 +284,7 @@ fn applied(object: Object<'_>, trigger: &str, is_listing: bool, sink: &Sink) {
 
 impl Items {
     /// Applies the items of a page. Its metadata, with the version, come before them.
-    fn take(&mut self, bytes: &Bytes, sink: &Sink) -> Result<Received<String, String>, ApiError> {
+    fn take(&mut self, bytes: &Bytes, sink: &Sink, objects: &mut i64) -> Result<Received<String, String>, ApiError> {
         let Items { decoder, page, floor } = self;
         let mut is_old = false;
         decoder.feed(bytes, &mut |item| match item {
@@ -274,9 +292,15 @@ impl Items {
                 is_old = true;
             }
             _ if is_old => {}
-            ListItem::Object(object) => drop(sink.apply(&Event::Applied(object))),
-            ListItem::Unreadable(unreadable) => sink.unreadable(&unreadable, None),
-            ListItem::Metadata { version, token: "" } => *page = Some(Page::Last(version.to_owned())),
+            ListItem::Object(object) => {
+                *objects += 1;
+                sink.apply(&Event::Applied(object));
+            }
+            ListItem::Unreadable(unreadable) => {
+                *objects += 1;
+                sink.unreadable(&unreadable, None);
+            }
+            ListItem::Metadata { version, token: "", .. } => *page = Some(Page::Last(version.to_owned())),
             ListItem::Metadata { token, .. } => *page = Some(Page::Next(token.to_owned())),
         })?;
         if is_old { Err(ApiError::Older) } else { Ok(NOTHING) }

@@ -15,6 +15,7 @@ mod faults;
 mod log;
 mod manifests;
 mod mesh;
+mod omitted;
 mod rate_limit;
 mod relays;
 mod scope;

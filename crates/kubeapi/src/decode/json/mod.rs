@@ -25,7 +25,7 @@ pub(super) fn feed_events(kind: Kind, lines: &mut Lines, bytes: &[u8], each: &mu
     lines.feed(bytes, OBJECT_MAX, |line| match line {
         Line::Whole(line) if line.trim_ascii().is_empty() => {}
         Line::Whole(line) => event(kind, line, each),
-        Line::TooLong => each(WatchEvent::Unreadable(Unreadable::too_long())),
+        Line::TooLong => each(WatchEvent::unreadable(Unreadable::too_long())),
     });
 }
 
@@ -66,7 +66,7 @@ fn event_of<'a, O: Read + Deserialize<'a>>(line: &'a [u8], each: &mut dyn FnMut(
         Err(error) => return event_without_object(line, Some(&error), each),
     };
     match &*event.what {
-        "ADDED" | "MODIFIED" => each(decoded_of(&event.object).into()),
+        what @ ("ADDED" | "MODIFIED") => each(WatchEvent::applied(what, decoded_of(&event.object))),
         "DELETED" | "BOOKMARK" => without_object(&event.what, event.object.metadata(), each),
         _ => event_without_object(line, None, each),
     }
@@ -76,7 +76,7 @@ fn event_of<'a, O: Read + Deserialize<'a>>(line: &'a [u8], each: &mut dyn FnMut(
 fn event_without_object(line: &[u8], error: Option<&serde_json::Error>, each: &mut dyn FnMut(WatchEvent<'_>)) {
     let event: Event<'_, Common<'_>> = match serde_json::from_slice(line) {
         Ok(event) => event,
-        Err(again) => return each(WatchEvent::Unreadable(nameless(error.unwrap_or(&again)))),
+        Err(again) => return each(WatchEvent::unreadable(nameless(error.unwrap_or(&again)))),
     };
     let meta = event.object.metadata.meta();
     match (&*event.what, error) {
@@ -84,8 +84,8 @@ fn event_without_object(line: &[u8], error: Option<&serde_json::Error>, each: &m
             each(WatchEvent::Refused { code: event.object.code.unwrap_or_default(), message: &event.object.message });
         }
         ("DELETED" | "BOOKMARK", _) => without_object(&event.what, &event.object.metadata, each),
-        (_, Some(error)) => {
-            each(WatchEvent::Unreadable(Unreadable::new(meta, reason(error), error.to_string())));
+        (what, Some(error)) => {
+            each(WatchEvent::applied(what, Err(Unreadable::new(meta, reason(error), error.to_string()))));
         }
         (what, None) => each(WatchEvent::unknown(meta, what)),
     }
@@ -133,7 +133,9 @@ fn decoded_of(object: &impl Read) -> Decoded<'_> {
 
 fn list_metadata(bytes: &[u8], each: &mut dyn FnMut(ListItem<'_>)) {
     match serde_json::from_slice::<ListMetadata<'_>>(bytes) {
-        Ok(metadata) => each(ListItem::Metadata { version: &metadata.resource_version, token: &metadata.token }),
+        Ok(ListMetadata { resource_version: version, token, left }) => {
+            each(ListItem::Metadata { version: &version, token: &token, left });
+        }
         Err(error) => each(ListItem::Unreadable(nameless(&error))),
     }
 }

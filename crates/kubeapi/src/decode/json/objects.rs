@@ -88,6 +88,8 @@ pub(crate) struct ListMetadata<'a> {
     pub(crate) resource_version: Text<'a>,
     #[serde(rename = "continue", borrow)]
     pub(crate) token: Text<'a>,
+    #[serde(rename = "remainingItemCount")]
+    pub(crate) left: Option<u64>,
 }
 
 /// Fields that all objects have in common, and those of a Status.

@@ -25,7 +25,7 @@ impl Frames {
     ) -> Result<(), OutOfSyncError> {
         self.feed_raw(bytes, &mut |frame| match frame {
             Ok(frame) => event(kind, frame, each),
-            Err(unreadable) => each(WatchEvent::Unreadable(unreadable)),
+            Err(unreadable) => each(WatchEvent::unreadable(unreadable)),
         })
     }
 

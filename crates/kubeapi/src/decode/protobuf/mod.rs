@@ -75,7 +75,7 @@ pub(super) fn status(bytes: &[u8]) -> Option<Status> {
 fn event(kind: Kind, frame: &[u8], each: &mut dyn FnMut(WatchEvent<'_>)) {
     let (what, enveloped) = match what_and_object(frame) {
         Ok(event) => event,
-        Err(error) => return each(WatchEvent::Unreadable(nameless(error))),
+        Err(error) => return each(WatchEvent::unreadable(nameless(error))),
     };
     let bytes = enveloped.ok_or(ProtobufError::Shape("the event has no object")).and_then(envelope);
     if what == "ERROR" {
@@ -84,7 +84,7 @@ fn event(kind: Kind, frame: &[u8], each: &mut dyn FnMut(WatchEvent<'_>)) {
     }
     match bytes {
         Ok(bytes) => event_of(kind, what, bytes, each),
-        Err(error) => each(WatchEvent::Unreadable(nameless(error))),
+        Err(error) => each(WatchEvent::applied(what, Err(nameless(error)))),
     }
 }
 
@@ -103,13 +103,13 @@ fn what_and_object(frame: &[u8]) -> Result<(&str, Option<&[u8]>), ProtobufError>
 
 fn event_of(kind: Kind, what: &str, bytes: &[u8], each: &mut dyn FnMut(WatchEvent<'_>)) {
     if matches!(what, "ADDED" | "MODIFIED") {
-        return each(object(kind, bytes).into());
+        return each(WatchEvent::applied(what, object(kind, bytes)));
     }
     match (Metadata::of(bytes), what) {
         (Ok(metadata), "DELETED") => each(WatchEvent::deleted(metadata.meta)),
         (Ok(metadata), "BOOKMARK") => each(WatchEvent::bookmark(metadata.meta, metadata.ends_list)),
         (Ok(metadata), _) => each(WatchEvent::unknown(metadata.meta, what)),
-        (Err(error), _) => each(WatchEvent::Unreadable(nameless(error))),
+        (Err(error), _) => each(WatchEvent::unreadable(nameless(error))),
     }
 }
 
@@ -144,7 +144,7 @@ fn object(kind: Kind, bytes: &[u8]) -> Decoded<'_> {
 
 fn list_metadata(bytes: &[u8]) -> ListItem<'_> {
     match objects::list_metadata(bytes) {
-        Ok((version, token)) => ListItem::Metadata { version, token },
+        Ok((version, token, left)) => ListItem::Metadata { version, token, left },
         Err(error) => ListItem::Unreadable(nameless(error)),
     }
 }

@@ -49,17 +49,18 @@ pub(super) fn status(bytes: &[u8]) -> Result<(u16, &str), ProtobufError> {
     Ok((code, message))
 }
 
-/// Decodes resource version and continue token of a metav1.ListMeta.
-pub(super) fn list_metadata(bytes: &[u8]) -> Result<(&str, &str), ProtobufError> {
-    let (mut version, mut token) = ("", "");
+/// Decodes resource version, continue token and remaining item count of a metav1.ListMeta.
+pub(super) fn list_metadata(bytes: &[u8]) -> Result<(&str, &str, Option<u64>), ProtobufError> {
+    let (mut version, mut token, mut left) = ("", "", None);
     for field in Fields::of(bytes) {
         match field? {
             (2, value) => version = value.text()?,
             (3, value) => token = value.text()?,
+            (4, value) => left = Some(value.number()?),
             _ => {}
         }
     }
-    Ok((version, token))
+    Ok((version, token, left))
 }
 
 /// metav1.ObjectMeta.

@@ -43,6 +43,8 @@ pub enum RawItem<'a> {
         version: &'a str,
         /// Continue token of the next page, empty on the last page.
         token: &'a str,
+        /// Number of objects on the pages after this one, if the server says it.
+        left: Option<u64>,
     },
     /// Item that cannot be decoded, with the reason.
     Unreadable(&'a str),
@@ -87,7 +89,7 @@ impl RawList {
         self.0.feed_raw(bytes, &mut |part| match part {
             ListPart::Item(item) => each(RawItem::Object(item)),
             ListPart::Metadata(bytes) => match list_metadata(bytes) {
-                ListItem::Metadata { version, token } => each(RawItem::Metadata { version, token }),
+                ListItem::Metadata { version, token, left } => each(RawItem::Metadata { version, token, left }),
                 _ => each(RawItem::Unreadable("the metadata of the list cannot be decoded")),
             },
             ListPart::Unreadable(unreadable) => each(RawItem::Unreadable(&unreadable.message)),
@@ -170,16 +172,16 @@ mod tests {
     #[test]
     fn hands_out_the_items_of_a_list() {
         let namespace = json!({ "kind": "Namespace", "metadata": { "name": "a" } });
-        let metadata = json!({ "resourceVersion": "7", "continue": "more" });
+        let metadata = json!({ "resourceVersion": "7", "continue": "more", "remainingItemCount": 5 });
         let body = protobuf::list("Namespace", "v1", &metadata, &[&namespace, &namespace]);
         let (mut list, mut objects, mut found) = (RawList::default(), 0, None);
         list.feed(&body, &mut |item| match item {
             RawItem::Object(_) => objects += 1,
-            RawItem::Metadata { version, token } => found = Some((version.to_owned(), token.to_owned())),
+            RawItem::Metadata { version, token, left } => found = Some((version.to_owned(), token.to_owned(), left)),
             RawItem::Unreadable(reason) => panic!("{reason}"),
         })
         .unwrap();
-        assert_eq!((objects, found, list.is_complete()), (2, Some(("7".into(), "more".into())), true));
+        assert_eq!((objects, found, list.is_complete()), (2, Some(("7".into(), "more".into(), Some(5))), true));
         assert!(RawList::default().feed(b"{\"kind\"", &mut |_| {}).is_err());
     }
 }

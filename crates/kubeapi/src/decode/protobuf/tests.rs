@@ -36,7 +36,7 @@ fn added(object: &[u8]) -> Vec<u8> {
 fn describe(event: &WatchEvent<'_>) -> String {
     match event {
         WatchEvent::Applied { object, .. } => object.meta().name.to_owned(),
-        WatchEvent::Unreadable(Unreadable { name, message, .. }) => format!("{name}: {message}"),
+        WatchEvent::Unreadable { unreadable: Unreadable { name, message, .. }, .. } => format!("{name}: {message}"),
         event => format!("{event:?}"),
     }
 }
@@ -45,7 +45,7 @@ fn describe_item(item: &ListItem<'_>) -> String {
     match item {
         ListItem::Object(object) => object.meta().name.to_owned(),
         ListItem::Unreadable(Unreadable { name, message, .. }) => format!("{name}: {message}"),
-        ListItem::Metadata { version, token } => format!("list {version}{token}"),
+        ListItem::Metadata { version, token, .. } => format!("list {version}{token}"),
     }
 }
 

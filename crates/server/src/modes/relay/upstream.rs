@@ -8,7 +8,7 @@ use std::time::Duration;
 use host::invariant::{Expected as _, holds};
 use kubeapi::decode::{RawEvent, RawEvents, RawItem, RawList};
 use kubeapi::{RawClient, RawError, RawResponse};
-use listwatch::{Failure, Notice, Page, Policy, Received, Request, Source};
+use listwatch::{Comparison, Failure, Notice, Page, Policy, Received, Request, Source, Tally};
 use relay::{EventType, Kind, ObjectError, Relay};
 use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
@@ -25,6 +25,9 @@ const WATCH_SECONDS: f64 = 300.0;
 const PROVE: Duration = Duration::from_secs(5);
 /// Maximum time for an answer that proves something.
 const PROOF_MAX: Duration = Duration::from_secs(2);
+/// Mean interval between comparisons of the number of objects with that of the API server. It is shorter than that of
+/// *kubernetes*: there are few relays, and many nodes know what they know.
+const COUNT: Duration = Duration::from_secs(20);
 
 /// Follower of one kind.
 pub(super) struct Follower {
@@ -41,13 +44,33 @@ pub(super) struct Follower {
 struct Following {
     /// True while the open response continues a complete list.
     is_current: Cell<bool>,
-    /// Wakes the follower when the storage does not have its version any more.
-    restored: Notify,
+    /// Number of objects at the version of the relay.
+    tally: Cell<Tally>,
+    /// Error that a proof or a comparison has found, and with which the watch ends.
+    found: Cell<Option<RawError>>,
+    /// Wakes the follower for it.
+    ended: Notify,
+}
+
+impl Following {
+    fn end(&self, error: RawError) {
+        self.found.set(Some(error));
+        self.ended.notify_one();
+    }
+
+    fn change_tally<T>(&self, change: impl FnOnce(&mut Tally) -> T) -> T {
+        let mut tally = self.tally.get();
+        let changed = change(&mut tally);
+        self.tally.set(tally);
+        changed
+    }
 }
 
 struct Reading {
     response: RawResponse,
     content: Content,
+    /// Error that follows the events of the last chunk. Their version counts, so that no event comes twice.
+    failure: Option<RawError>,
 }
 
 enum Content {
@@ -70,6 +93,8 @@ struct Progress {
     position: Option<u64>,
     ends_list: bool,
     failure: Option<RawError>,
+    /// Number of objects that were added, less those that were removed.
+    objects: i64,
 }
 
 impl Follower {
@@ -78,11 +103,12 @@ impl Follower {
         let following = Rc::new(Following::default());
         let relist = hub.relist.subscribe();
         let prover = prove(Rc::clone(&hub), Rc::clone(&client), kind, Rc::clone(&following));
+        let counter = count(Rc::clone(&hub), Rc::clone(&client), kind, Rc::clone(&following));
         let earlier = earlier::read(Rc::clone(&hub), Rc::clone(&client), kind);
         let mut follower = Follower { hub, client, kind, reading: None, relist, following };
         tokio::select! {
             never = listwatch::run(&mut follower, Policy::default()) => match never {},
-            ((), ()) = async { tokio::join!(prover, earlier) } => {}
+            ((), (), ()) = async { tokio::join!(prover, counter, earlier) } => {}
         }
     }
 
@@ -99,27 +125,34 @@ impl Follower {
         let Some(reading) = self.reading.as_mut().expected("a response that is read") else {
             return Ok(Received::End);
         };
+        if let Some(failure) = reading.failure.take() {
+            return Err(failure);
+        }
         let chunk = reading.response.next(silence).await?;
         let Some(chunk) = chunk else { return end(reading, &self.hub, self.kind) };
         let (kind, hub) = (self.kind, &self.hub);
         let progress = match &mut reading.content {
             Content::Check => Progress::default(),
-            Content::Items { decoder, page } => items(hub, kind, decoder, page, &chunk)?,
-            Content::Events { decoder, is_listing } => events(hub, kind, decoder, is_listing, &chunk)?,
+            Content::Items { decoder, page } => items(hub, kind, decoder, page, &chunk),
+            Content::Events { decoder, is_listing } => events(hub, kind, decoder, is_listing, &chunk),
         };
+        let Progress { events, position, ends_list, failure, objects } = progress;
+        reading.failure = failure;
+        if let Some(failure) = reading.failure.take_if(|_| events == 0) {
+            return Err(failure);
+        }
+        self.following.change_tally(|tally| tally.add(objects));
         self.relist_others();
-        if progress.ends_list {
+        if ends_list {
             holds(!self.following.is_current.get(), "a watch is followed after its list");
             self.following.is_current.set(true);
         }
-        match progress.failure {
-            Some(failure) => Err(failure),
-            None => Ok(Received::Data {
-                events: progress.events,
-                position: progress.position,
-                ends_list: progress.ends_list,
-            }),
-        }
+        Ok(Received::Data { events, position, ends_list })
+    }
+
+    fn begin_list(&self) {
+        self.hub.change(|relay| relay.begin_list(self.kind));
+        self.following.change_tally(Tally::begin_list);
     }
 
     /// Lets the other kinds list again after a change of the cluster.
@@ -131,49 +164,45 @@ impl Follower {
     }
 }
 
-fn items(
-    hub: &Hub,
-    kind: Kind,
-    decoder: &mut RawList,
-    page: &mut Option<(u64, String)>,
-    chunk: &[u8],
-) -> Result<Progress, RawError> {
+fn items(hub: &Hub, kind: Kind, decoder: &mut RawList, page: &mut Option<(u64, String)>, chunk: &[u8]) -> Progress {
     let mut progress = Progress::default();
-    hub.change(|relay| {
+    let decoded = hub.change(|relay| {
         decoder.feed(chunk, &mut |item| {
             progress.events += 1;
             match item {
-                RawItem::Object(object) => note(hub, kind, relay.add_to_list(kind, object)),
-                RawItem::Metadata { version, token } => match version.parse() {
+                RawItem::Object(object) => {
+                    progress.objects += 1;
+                    note(hub, kind, relay.add_to_list(kind, object));
+                }
+                RawItem::Metadata { version, token, .. } => match version.parse() {
                     Ok(version) => *page = Some((version, token.to_owned())),
                     Err(_) => progress.failure = Some(unknown_version(version)),
                 },
-                RawItem::Unreadable(reason) => unreadable(hub, kind, reason),
+                RawItem::Unreadable(reason) => {
+                    progress.objects += 1;
+                    unreadable(hub, kind, reason);
+                }
             }
         })
-    })?;
-    Ok(progress)
+    });
+    progress.failure = progress.failure.or(decoded.err().map(RawError::from));
+    progress
 }
 
-fn events(
-    hub: &Hub,
-    kind: Kind,
-    decoder: &mut RawEvents,
-    is_listing: &mut bool,
-    chunk: &[u8],
-) -> Result<Progress, RawError> {
+fn events(hub: &Hub, kind: Kind, decoder: &mut RawEvents, is_listing: &mut bool, chunk: &[u8]) -> Progress {
     let (mut progress, now) = (Progress::default(), now());
-    hub.change(|relay| {
-        decoder.feed(chunk, &mut |event| {
-            progress.events += 1;
+    let decoded = hub.change(|relay| {
+        let decoded = decoder.feed(chunk, &mut |event| {
+            progress.events += u64::from(!matches!(event, RawEvent::Refused { .. }));
             apply(hub, relay, kind, event, is_listing, &mut progress, now);
-        })?;
+        });
         if !*is_listing {
             progress.position = Some(relay.version(kind));
         }
-        Ok::<(), RawError>(())
-    })?;
-    Ok(progress)
+        decoded
+    });
+    progress.failure = progress.failure.or(decoded.err().map(RawError::from));
+    progress
 }
 
 fn apply(
@@ -185,6 +214,12 @@ fn apply(
     progress: &mut Progress,
     now: host::Instant,
 ) {
+    progress.objects += match event {
+        RawEvent::Added(_) => 1,
+        RawEvent::Deleted(_) => -1,
+        RawEvent::Modified(_) | RawEvent::Unreadable(_) => i64::from(*is_listing),
+        RawEvent::Bookmark { .. } | RawEvent::Refused { .. } => 0,
+    };
     match event {
         RawEvent::Added(object) | RawEvent::Modified(object) if *is_listing => {
             note(hub, kind, relay.add_to_list(kind, object));
@@ -254,7 +289,7 @@ impl Source for Follower {
             Request::Stream { .. } => {
                 let list = [("sendInitialEvents", "true"), ("resourceVersionMatch", "NotOlderThan")];
                 let response = self.get(&[&watch[..], &list].concat()).await?;
-                self.hub.change(|relay| relay.begin_list(self.kind));
+                self.begin_list();
                 (response, Content::Events { decoder: RawEvents::default(), is_listing: true })
             }
             // Always the latest state: a relay that starts again would otherwise know less than its subscribers do.
@@ -263,7 +298,7 @@ impl Source for Follower {
                 let page = [("limit", PAGE), ("continue", token)];
                 let response = self.get(&page).await?;
                 if cursor.is_none() {
-                    self.hub.change(|relay| relay.begin_list(self.kind));
+                    self.begin_list();
                 }
                 (response, Content::Items { decoder: RawList::default(), page: None })
             }
@@ -278,7 +313,7 @@ impl Source for Follower {
                 (response, Content::Events { decoder: RawEvents::default(), is_listing: false })
             }
         };
-        self.reading = Some(Reading { response, content });
+        self.reading = Some(Reading { response, content, failure: None });
         Ok(())
     }
 
@@ -288,7 +323,9 @@ impl Source for Follower {
             let is_current = self.following.is_current.get();
             tokio::select! {
                 biased;
-                () = following.restored.notified(), if is_current => return Err(RawError::restored()),
+                () = following.ended.notified(), if is_current => {
+                    return Err(following.found.take().unwrap_or_else(RawError::restored));
+                }
                 // The sender is in the hub, so it is there.
                 _ = relist.changed(), if is_current => {
                     if hub.relay.borrow().needs_list(self.kind) {
@@ -358,11 +395,48 @@ async fn prove(hub: Rc<Hub>, client: Rc<RawClient>, kind: Kind, following: Rc<Fo
             continue;
         }
         if version < known {
-            following.restored.notify_one();
+            following.end(RawError::restored());
         } else {
             hub.relay.borrow_mut().prove(kind, asked);
         }
     }
+}
+
+/// Compares the number of objects with that of the API server now and then, until dropped: a relay passes on what its
+/// watch has left out to all nodes.
+async fn count(hub: Rc<Hub>, client: Rc<RawClient>, kind: Kind, following: Rc<Following>) {
+    loop {
+        sleep(COUNT.mul_f64(0.5 + random())).await;
+        if !following.is_current.get() {
+            continue;
+        }
+        let version = hub.relay.borrow().version(kind).to_string();
+        following.change_tally(Tally::ask);
+        let Ok(Ok(Some(counted))) = timeout(PROOF_MAX, number_at(&client, kind, &version)).await else {
+            // An API server that does not say it, or has forgotten the version.
+            continue;
+        };
+        if let Comparison::Different { known, counted } = following.change_tally(|tally| tally.answer(counted)) {
+            following.end(RawError::missed(known, counted));
+        }
+    }
+}
+
+/// Returns the number of objects as of a version, if the API server says it.
+async fn number_at(client: &RawClient, kind: Kind, version: &str) -> Result<Option<u64>, RawError> {
+    let page = [("limit", "1"), ("resourceVersion", version), ("resourceVersionMatch", "Exact")];
+    let mut response = client.get(&url(kind, &page)).await?;
+    let (mut decoder, mut here, mut after) = (RawList::default(), 0, None);
+    while let Some(chunk) = response.next(PROOF_MAX).await? {
+        decoder.feed(&chunk, &mut |item| match item {
+            // The API server may be another relay, which answers with its latest version.
+            RawItem::Metadata { version: other, .. } if other != version => after = None,
+            RawItem::Metadata { token: "", .. } => after = Some(0),
+            RawItem::Metadata { left, .. } => after = left,
+            RawItem::Object(_) | RawItem::Unreadable(_) => here += 1,
+        })?;
+    }
+    Ok(after.filter(|_| decoder.is_complete()).map(|after| after + here))
 }
 
 /// Returns the version of the storage, from a consistent list that selects one object by its name.
