@@ -63,6 +63,8 @@ pub(crate) struct Server {
     generation: u64,
     /// Version up to which its cache is current, if it lags.
     pub(crate) frozen: Option<u64>,
+    /// True if its watches leave out events.
+    pub(crate) omits: bool,
 }
 
 /// State of the API servers.
@@ -72,6 +74,8 @@ pub(crate) struct State {
     /// Model of the mirrors and the storage, until one of them changes.
     model: Option<Arc<Model>>,
     pub(crate) servers: [Server; SERVERS],
+    /// True if watches leave out deletions, false if they leave out additions. As many of both cannot be noticed.
+    pub(crate) omits_deletions: bool,
     /// Number of servers that requests reach.
     pub(crate) reachable: usize,
     /// True if the servers know streaming lists.
@@ -109,8 +113,9 @@ impl State {
 
     /// Returns the model of what was delivered.
     pub(crate) fn model(&mut self) -> Arc<Model> {
-        let State { store, mirrors, model, .. } = self;
-        Arc::clone(model.get_or_insert_with(|| Arc::new(Model::new(mirrors, &store.current))))
+        let State { store, mirrors, model, counts, .. } = self;
+        let has_omissions = counts.has(What::Omitted);
+        Arc::clone(model.get_or_insert_with(|| Arc::new(Model::new(mirrors, &store.current, has_omissions))))
     }
 
     /// Returns the mirror of a kind, to change it.
@@ -148,12 +153,13 @@ pub(crate) struct Api(Arc<Mutex<State>>);
 
 impl Api {
     pub(crate) fn new(random: &mut Generator) -> Api {
-        let server = || Server { condition: Condition::Fine, generation: 0, frozen: None };
+        let server = || Server { condition: Condition::Fine, generation: 0, frozen: None, omits: false };
         Api(Arc::new(Mutex::new(State {
             store: Store::new(),
             mirrors: Mirrors::default(),
             model: None,
             servers: [server(), server()],
+            omits_deletions: random.is(50),
             reachable: if random.is(40) { SERVERS } else { 1 },
             has_streams: random.is(60),
             counts: Counts::default(),

@@ -21,8 +21,9 @@ pub(crate) struct Expected {
     answer: Answer,
     /// False if the server does not know the cluster yet, so that it may fail.
     is_known: bool,
-    /// True while a list is on its way, whose end shows what was deleted.
-    is_listing: bool,
+    /// True if objects may be known that were deleted: while a list is on its way, whose end shows it, and after a
+    /// server has left out events.
+    may_have_deleted: bool,
     /// True if no object that is known lets the name be denied.
     is_there: bool,
 }
@@ -33,16 +34,17 @@ pub(crate) struct Model {
     records: Records,
     orphans: Vec<Record>,
     is_known: bool,
-    is_listing: bool,
+    may_have_deleted: bool,
     /// The same, with what is at the API server in place of what is not known yet. `None` if everything is known.
     merged: Option<(specification::cluster::Cluster, Records)>,
 }
 
 impl Model {
-    /// Creates the model of what was delivered. `current` is at the API server.
-    pub(crate) fn new(mirrors: &Mirrors, current: &[objects::Objects; 3]) -> Model {
+    /// Creates the model of what was delivered. `current` is at the API server, which may have left out events if
+    /// `has_omissions`.
+    pub(crate) fn new(mirrors: &Mirrors, current: &[objects::Objects; 3], has_omissions: bool) -> Model {
         let cluster = mirrors.cluster();
-        let (is_known, is_listing) = (mirrors.is_listed(), mirrors.is_listing());
+        let (is_known, may_have_deleted) = (mirrors.is_listed(), mirrors.is_listing() || has_omissions);
         let merged = (!is_known).then(|| {
             let merged = mirrors.0.iter().zip(current).flat_map(|(mirror, current)| {
                 let objects = if mirror.is_listed { &mirror.objects } else { current };
@@ -53,7 +55,7 @@ impl Model {
             (merged, records)
         });
         let orphans = objects::orphans(&mirrors.objects());
-        Model { records: records(&cluster), cluster, orphans, is_known, is_listing, merged }
+        Model { records: records(&cluster), cluster, orphans, is_known, may_have_deleted, merged }
     }
 
     /// Returns what is right for a question.
@@ -64,9 +66,9 @@ impl Model {
             let (answer, _) = records.answer(cluster, question);
             !answer.rcodes.contains(&Rcode::NxDomain)
         });
-        let Model { is_known, is_listing, .. } = *self;
+        let Model { is_known, may_have_deleted, .. } = *self;
         let question = question.clone();
-        Expected { question, answer, is_known, is_listing, is_there }
+        Expected { question, answer, is_known, may_have_deleted, is_there }
     }
 }
 
@@ -76,7 +78,7 @@ impl Model {
 /// # Errors
 /// Returns a description of the differences.
 pub(crate) fn check(expected: &Expected, bytes: &[u8], may_be_truncated: bool) -> Result<(), String> {
-    let Expected { question, answer, is_known, is_listing, is_there } = expected;
+    let Expected { question, answer, is_known, may_have_deleted, is_there } = expected;
     let mut response = message::read(bytes, question).map_err(|error| error.to_string())?;
     let leads_out = leads_out(answer);
     response.sections[0].retain(|record| outside::number_of(&record.owner).is_none());
@@ -94,17 +96,17 @@ pub(crate) fn check(expected: &Expected, bytes: &[u8], may_be_truncated: bool) -
     }
     let is_cut = response.truncated && may_be_truncated && wire_len(question, answer) > usize::from(UDP_SIZE);
     let mut found = differences(answer, &response);
-    found.retain(|found| !is_open(found, leads_out, *is_listing, question));
+    found.retain(|found| !is_open(found, leads_out, *may_have_deleted, question));
     found.retain(|found| !(is_cut && (found == "truncated" || found.starts_with("answer lacks"))));
     if found.is_empty() { Ok(()) } else { Err(explain(&found, expected, &response)) }
 }
 
 /// Returns true for a difference that the state permits.
-fn is_open(found: &str, leads_out: bool, is_listing: bool, question: &Question) -> bool {
+fn is_open(found: &str, leads_out: bool, may_have_deleted: bool, question: &Question) -> bool {
     // The rest of the answer is that of an upstream.
     let is_of_upstream = leads_out && (found.contains("authority") || found.contains("AA") || found == "truncated");
-    // Within a list, an address can have its former Service and its next one. One of them is enough.
-    is_of_upstream || is_listing && question.qtype == Type::Ptr && found == "answer lacks PTR"
+    // An address can have its former Service and its next one then. One of them is enough.
+    is_of_upstream || may_have_deleted && question.qtype == Type::Ptr && found == "answer lacks PTR"
 }
 
 /// Returns the length of a response whose names are not compressed, in bytes, with its OPT record. A response with them
@@ -135,9 +137,9 @@ fn leads_out(answer: &Answer) -> bool {
 }
 
 fn explain(found: &[String], expected: &Expected, response: &Response) -> String {
-    let Expected { question, answer, is_known, is_listing, .. } = expected;
+    let Expected { question, answer, is_known, may_have_deleted, .. } = expected;
     format!(
-        "{} {}: {}\nexpected {answer:?}\nresponse {response:?}\nknown {is_known}, listing {is_listing}",
+        "{} {}: {}\nexpected {answer:?}\nresponse {response:?}\nknown {is_known}, may have deleted {may_have_deleted}",
         question.name,
         question.qtype,
         found.join(", "),

@@ -23,9 +23,11 @@ pub(crate) enum What {
     Ahead,
     Refused,
     Broken,
+    Omitted,
+    Missed,
 }
 
-const NAMES: [&str; 18] = [
+const NAMES: [&str; 20] = [
     "queries for the cluster",
     "queries for other names",
     "failures",
@@ -44,6 +46,8 @@ const NAMES: [&str; 18] = [
     "lists from servers that lag",
     "refused requests",
     "broken responses",
+    "events left out",
+    "numbers of objects that differ",
 ];
 
 /// Numbers of what has happened.
@@ -53,6 +57,11 @@ pub struct Counts([u64; NAMES.len()]);
 impl Counts {
     pub(crate) fn count(&mut self, what: What) {
         self.0[what as usize] += 1;
+    }
+
+    /// Returns true if this has happened.
+    pub(crate) const fn has(&self, what: What) -> bool {
+        self.0[what as usize] > 0
     }
 
     /// Adds the numbers of another run.

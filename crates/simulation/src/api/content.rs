@@ -15,6 +15,8 @@ use crate::random::Generator;
 
 /// Interval of bookmarks.
 const BOOKMARK: Duration = Duration::from_secs(60);
+/// Percentage of the additions and deletions that a server leaves out that omits events.
+const OMITTED: u64 = 30;
 /// Maximum number of objects on a page.
 const PAGE_MAX: u64 = 4;
 
@@ -25,6 +27,7 @@ pub(super) struct Parameters {
     is_stream: bool,
     version: Option<u64>,
     is_bound: bool,
+    is_exact: bool,
     /// Version and epoch of the list that a page belongs to, and the last key of the page before.
     token: Option<(u64, u64, Key)>,
     selects_one: bool,
@@ -40,7 +43,9 @@ impl Parameters {
                 "watch" => parameters.is_watch = true,
                 "sendInitialEvents" => parameters.is_stream = true,
                 "resourceVersion" => parameters.version = value.parse().ok(),
-                "resourceVersionMatch" => parameters.is_bound = true,
+                "resourceVersionMatch" => {
+                    (parameters.is_bound, parameters.is_exact) = (value == "NotOlderThan", value == "Exact");
+                }
                 "continue" => parameters.token = token(value),
                 "fieldSelector" => parameters.selects_one = true,
                 "limit" => parameters.is_limited_to_one = value == "1",
@@ -110,12 +115,39 @@ pub(super) fn open(state: &mut State, server: usize, kind: Kind, asked: &Paramet
     if asked.is_watch {
         return watch(state, server, kind, asked).map(Content::Watch);
     }
+    if asked.is_exact {
+        return count(state, kind, asked.version.unwrap_or_default());
+    }
     if asked.selects_one || asked.is_limited_to_one {
         let text = list_text(kind, if asked.version.is_some() { state.visible(server) } else { state.store.version });
         let bytes = Bytes::from(text.concat());
         return Ok(Content::Pieces([Piece { bytes, effects: Vec::new() }].into(), Vec::new()));
     }
     page(state, server, kind, asked)
+}
+
+/// Opens a list of one object as of a version, which says how many are left.
+fn count(state: &mut State, kind: Kind, version: u64) -> Result<Content, Refused> {
+    if version < state.store.compacted {
+        return Err(EXPIRED);
+    }
+    if version > state.store.version {
+        return Err((504, "Timeout: Too large resource version"));
+    }
+    let all = state.store.at(kind, version);
+    let known = &state.mirrors.of(kind).objects;
+    if !known.keys().eq(all.iter().map(|(_, object)| &object.key)) && state.mirrors.of(kind).version == version {
+        state.counts.count(What::Missed);
+    }
+    let items = all.first().map(|(version, object)| object.json(*version)).unwrap_or_default();
+    let left = match all.len() {
+        0 | 1 => String::new(),
+        many => format!(r#","continue":"more","remainingItemCount":{}"#, many - 1),
+    };
+    let (group, name) = kind.names();
+    let metadata = format!(r#"{{"resourceVersion":"{version}"{left}}}"#);
+    let text = format!(r#"{{"kind":"{name}List","apiVersion":"{group}","metadata":{metadata},"items":[{items}]}}"#);
+    Ok(Content::Pieces([Piece { bytes: text.into(), effects: Vec::new() }].into(), Vec::new()))
 }
 
 /// Returns the texts before and after the items of a list.
@@ -239,6 +271,13 @@ impl Watch {
         let visible = state.visible(server);
         let mut segments = Vec::new();
         for change in state.store.between(kind, self.position, visible) {
+            // Changes of known objects do not change their number.
+            let may_be_omitted = if state.omits_deletions { change.is_deletion } else { change.is_creation };
+            if may_be_omitted && state.servers[server].omits && state.random.is(OMITTED) {
+                state.counts.count(What::Omitted);
+                self.position = change.version;
+                continue;
+            }
             let what = match (change.is_creation, change.is_deletion) {
                 (true, _) => "ADDED",
                 (_, true) => "DELETED",
