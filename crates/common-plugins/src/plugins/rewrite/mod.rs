@@ -15,7 +15,7 @@ use std::collections::HashMap;
 use wire::{EdeCode, Mark, Name, NameError, Owner, Rcode, Section, Type};
 
 use answer::Change;
-use pattern::{Pattern, Template};
+use pattern::Pattern;
 use rule::{Action, Renaming, Rule};
 
 pub static MANIFEST: Manifest<Config> =
@@ -106,9 +106,6 @@ struct Rewrite {
 /// Values of the query note: no rule applied, or several. Otherwise the index of the only rule plus one.
 const NOTHING: u64 = 0;
 const SEVERAL: u64 = u64::MAX;
-/// Flag of the query note: the target of an alias is being resolved. The remaining bits are the index of its rule.
-const ALIAS: u64 = 1 << 63;
-
 /// Rule that was applied to a query.
 struct Applied {
     rule: usize,
@@ -116,6 +113,14 @@ struct Applied {
     original: Name,
     /// Query name after the rule.
     rewritten: Name,
+}
+
+/// Alias of a response whose target a rule replaces.
+struct Replaced {
+    /// Index of the alias among the records of the response.
+    record: usize,
+    /// Target in the response.
+    target: Name,
 }
 
 impl Plugin for Rewrite {
@@ -165,22 +170,21 @@ impl Plugin for Rewrite {
                 &one
             }
         };
+        // Before names are restored: a rule for aliases sees the names as they were when it was applied.
+        let alias = self.find_alias(applied, response);
         if let Err(error) = self.put_back(applied, query, response, worker) {
             return Verdict::Fail(unwritable(&error));
         }
-        let mut asked = None;
-        for rule in applied.iter().rev().map(|applied| applied.rule) {
-            let action = &self.rules[rule].action;
-            action.change_answer(response);
-            // The rules before it still apply to this answer, of which the alias stays. The answer for the new target
-            // has had its own rules.
-            if asked.is_none() {
-                asked = action.ask_otherwise(query, response).map(|ask| (rule, ask));
+        applied.iter().rev().for_each(|applied| self.rules[applied.rule].action.change_answer(response));
+        match alias {
+            None => Verdict::Pass,
+            Some(Err(error)) => error.into_verdict(),
+            Some(Ok((replaced, name))) => {
+                query.keep(replaced);
+                // The answer for the new target has rules of its own.
+                Verdict::Subquery(Box::new(Subquery { name, qtype: query.qtype, target: SubqueryTarget::Top }))
             }
         }
-        let Some((rule, ask)) = asked else { return Verdict::Pass };
-        query.set_note(ALIAS | rule as u64);
-        ask
     }
 
     fn on_subresponse(
@@ -190,9 +194,8 @@ impl Plugin for Rewrite {
         response: &mut Response,
         worker: &mut Worker,
     ) -> Verdict {
-        let rule = usize::try_from(query.note() & !ALIAS).ok().and_then(|at| self.rules.get(at));
-        let Some(Action::Alias(from, to)) = rule.map(|rule| &rule.action) else { return Verdict::Pass };
-        match follow_other(from, to, query, sub, response, worker) {
+        let Some(replaced) = query.take_kept::<Replaced>() else { return Verdict::Pass };
+        match follow_other(&replaced, query, sub, response, worker) {
             Ok(()) => Verdict::Pass,
             Err(error) => Verdict::Fail(unwritable(&error)),
         }
@@ -291,16 +294,6 @@ impl Action {
             _ => {}
         }
     }
-
-    /// Returns the query for the new target, if the rule replaces an alias of a response.
-    fn ask_otherwise(&self, query: &Query, response: &Response) -> Option<Verdict> {
-        let Action::Alias(from, to) = self else { return None };
-        let (_, target) = other_alias(from, to, response)?;
-        Some(match pattern::name_of(&target) {
-            Ok(name) => Verdict::Subquery(Box::new(Subquery { name, qtype: query.qtype, target: SubqueryTarget::Top })),
-            Err(source) => InvalidNameError { text: target, source }.into_verdict(),
-        })
-    }
 }
 
 impl Renaming {
@@ -324,6 +317,44 @@ impl Renaming {
 }
 
 impl Rewrite {
+    /// Finds the alias of a response that a rule replaces. Returns it with the name to ask for.
+    fn find_alias(
+        &self,
+        applied: &[Applied],
+        response: &Response,
+    ) -> Option<Result<(Replaced, Name), InvalidNameError>> {
+        // Rules are undone from the last one to the first.
+        applied.iter().enumerate().rev().find_map(|(at, rule)| {
+            let Action::Alias(from, to) = &self.rules[rule.rule].action else { return None };
+            let (before, after) = (&applied[..at], &applied[at + 1..]);
+            let marks = response.message.marks().iter().enumerate();
+            let mut aliases = marks.filter(|(_, mark)| (mark.section, mark.rtype) == (Section::Answer, Type::CNAME));
+            let (record, text) = aliases.find_map(|(record, mark)| {
+                let target = response.message.name_in(*mark, 0).ok()?;
+                let target = self.change(target, after, |renaming| &renaming.values).into_lowercase();
+                Some((record, from.replace(target.as_ref(), to)?))
+            })?;
+            Some(match pattern::name_of(&text) {
+                Ok(name) => {
+                    let target = self.change(name.clone(), before, |renaming| &renaming.values);
+                    Ok((Replaced { record, target }, name))
+                }
+                Err(source) => Err(InvalidNameError { text, source }),
+            })
+        })
+    }
+
+    /// Returns a name of a response as it is above these rules.
+    fn change(&self, name: Name, applied: &[Applied], changes: fn(&Renaming) -> &[Change]) -> Name {
+        applied.iter().rev().fold(name, |name, applied| match &self.rules[applied.rule].action {
+            Action::Name(renaming) => {
+                let (rewritten, original) = (applied.rewritten.as_ref(), applied.original.as_ref());
+                changes(renaming).iter().rev().fold(name, |name, change| change.apply(name, rewritten, original))
+            }
+            _ => name,
+        })
+    }
+
     /// Restores the client's question, and changes the names in the response as the rules require.
     fn put_back(
         &self,
@@ -332,20 +363,11 @@ impl Rewrite {
         response: &mut Response,
         worker: &mut Worker,
     ) -> Result<(), NameError> {
-        let action = |applied: &Applied| &self.rules[applied.rule].action;
-        if !applied.iter().any(|applied| action(applied).asks_otherwise()) {
+        if !applied.iter().any(|applied| self.rules[applied.rule].action.asks_otherwise()) {
             return Ok(());
         }
         query.restore_question();
-        let change = |name: Name, changes: fn(&Renaming) -> &[Change]| {
-            applied.iter().rev().fold(name, |name, applied| match action(applied) {
-                Action::Name(renaming) => {
-                    let (rewritten, original) = (applied.rewritten.as_ref(), applied.original.as_ref());
-                    changes(renaming).iter().rev().fold(name, |name, change| change.apply(name, rewritten, original))
-                }
-                _ => name,
-            })
-        };
+        let change = |name, changes| self.change(name, applied, changes);
         let question = query.name().to_name();
         response.rewrite(query, &mut worker.scratch, |message, old| {
             old.marks().iter().try_for_each(|mark| {
@@ -365,31 +387,21 @@ impl Rewrite {
     }
 }
 
-/// First alias in the response that the rule replaces, and its new target as text.
-fn other_alias(from: &Pattern, to: &Template, response: &Response) -> Option<(Mark, String)> {
-    response.message.section(Section::Answer).filter(|mark| mark.rtype == Type::CNAME).find_map(|mark| {
-        let target = response.message.name_in(mark, 0).ok()?.into_lowercase();
-        Some((mark, from.replace(target.as_ref(), to)?))
-    })
-}
-
 /// Replaces an alias and the records after it by another alias and the records of its target.
 fn follow_other(
-    from: &Pattern,
-    to: &Template,
+    replaced: &Replaced,
     query: &Query,
     sub: &Response,
     response: &mut Response,
     worker: &mut Worker,
 ) -> Result<(), NameError> {
-    let Some((alias, text)) = other_alias(from, to, response) else { return Ok(()) };
-    let target = pattern::name_of(&text)?;
+    let Some(alias) = response.message.marks().get(replaced.record).copied() else { return Ok(()) };
     let (rcode, is_alias) = (response.rcode(), query.qtype == Type::CNAME);
     response.rewrite(query, &mut worker.scratch, |message, old| {
         for mark in old.section(Section::Answer).take_while(|mark| mark.start <= alias.start) {
             let record = old.record(mark);
             let owner = record.owner()?;
-            let value = |name| if mark.start == alias.start { target.clone() } else { name };
+            let value = |name| if mark.start == alias.start { replaced.target.clone() } else { name };
             let owner = Owner::Name(owner.as_ref());
             message.push_record_mapped(Section::Answer, owner, record.ttl(), &record, value)?;
         }
