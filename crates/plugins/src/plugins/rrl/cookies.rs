@@ -23,6 +23,14 @@ const AHEAD_MAX: i32 = 300;
 /// Age in seconds at which a client gets a new server cookie (RFC 9018 §4.3).
 const RENEWAL: i32 = 1800;
 
+/// Lengths in bytes of a client cookie with a server cookie (RFC 7873 §4).
+const BOTH_LEN: core::ops::RangeInclusive<usize> = 16..=40;
+
+/// Returns true for a client cookie, alone or with a server cookie. Other options are malformed (RFC 7873 §5.2.2).
+pub(super) fn is_well_formed(option: &[u8]) -> bool {
+    option.len() == CLIENT_LEN || BOTH_LEN.contains(&option.len())
+}
+
 /// Secrets of this server. The first makes server cookies, and all of them verify.
 pub(super) struct Secrets(Vec<(u64, u64)>);
 
@@ -73,9 +81,9 @@ impl Secrets {
     }
 
     /// Checks the option of a query. `now` is the time in seconds since 1970, in the 32 bits of the format. Returns
-    /// `None` for an option without a complete client cookie.
+    /// `None` for a malformed option.
     pub(super) fn check(&self, option: &[u8], client: IpAddr, now: u32) -> Option<Checked> {
-        let own = option.first_chunk::<CLIENT_LEN>()?;
+        let own = option.first_chunk::<CLIENT_LEN>().filter(|_| is_well_formed(option))?;
         if let Ok(cookie) = <[u8; COOKIE_LEN]>::try_from(option)
             && let Some((age, maker)) = self.valid(&cookie, client, now)
         {

@@ -289,16 +289,25 @@ struct Rrl {
 }
 
 impl Plugin for Rrl {
-    fn on_query(&self, query: &mut Query, _: &mut Response, worker: &mut Worker) -> Verdict {
-        if self.config.requests.is_zero() || is_own(query) {
+    fn on_query(&self, query: &mut Query, response: &mut Response, worker: &mut Worker) -> Verdict {
+        if is_own(query) {
             return Verdict::Pass;
         }
-        let terms = self.terms(self.config.requests);
-        if self.accounts.debit(self.network(query), terms, elapsed(worker)) == Decision::Send {
-            return Verdict::Pass;
+        if !self.config.requests.is_zero() {
+            let terms = self.terms(self.config.requests);
+            if self.accounts.debit(self.network(query), terms, elapsed(worker)) != Decision::Send {
+                worker.counters.count(self.requests);
+                if !self.config.report_only {
+                    return Verdict::Drop;
+                }
+            }
         }
-        worker.counters.count(self.requests);
-        if self.config.report_only { Verdict::Pass } else { Verdict::Drop }
+        if self.secrets.is_some() && option(query).is_some_and(|option| !cookies::is_well_formed(option)) {
+            response.set_local();
+            response.set_rcode(Rcode::FORMERR);
+            return Verdict::Done;
+        }
+        Verdict::Pass
     }
 
     fn on_response(&self, query: &mut Query, response: &mut Response, worker: &mut Worker) -> Verdict {
@@ -394,9 +403,14 @@ fn is_own(query: &Query) -> bool {
     query.packet.is_empty()
 }
 
+/// Cookie of a query.
+fn option(query: &Query) -> Option<&[u8]> {
+    query.options().find(|(code, _)| *code == OptionCode::COOKIE).map(|(_, option)| option)
+}
+
 /// Checks the cookie of a query, if it has one.
 fn cookie(secrets: &Secrets, query: &Query, worker: &Worker) -> Option<Checked> {
-    let (_, option) = query.options().find(|(code, _)| *code == OptionCode::COOKIE)?;
+    let option = option(query)?;
     // The format has the lower 32 bits.
     let now = u32::try_from(worker.since_1970().as_secs() & u64::from(u32::MAX)).unwrap_or_default();
     secrets.check(option, query.peer.address.ip().to_canonical(), now)
