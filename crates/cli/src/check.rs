@@ -149,7 +149,9 @@ fn check_one(origin: &Origin, options: &CheckOptions, directives: Directives) ->
         Some(release) => coredns::judge(&mut configuration, release),
         None => coredns::add_releases(&mut configuration),
     }
-    if options.strict {
+    // The server does not start without a server block, and CoreDNS does.
+    let is_refused = configuration.written.blocks.is_empty() && options.coredns.is_none();
+    if options.strict || is_refused {
         configuration.problems.iter_mut().for_each(|problem| problem.severity = Severity::Error);
     }
     say(&configuration, options);
@@ -188,15 +190,39 @@ fn hint_at_files(configuration: &Configuration) {
 }
 
 /// Directives whose arguments are files.
-const WITH_FILES: [&str; 7] = ["auto", "dnssec", "file", "geoip", "hosts", "sign", "tls"];
+const WITH_FILES: [&str; 6] = ["auto", "file", "geoip", "hosts", "sign", "tls"];
 /// Properties whose values are files.
-const FILE_PROPERTIES: [&str; 6] = ["key", "kubeconfig", "manifests", "secrets", "snapshot", "tls"];
+const FILE_PROPERTIES: [&str; 12] = [
+    "cookies",
+    "database",
+    "directory",
+    "key",
+    "keylog",
+    "kubeconfig",
+    "manifests",
+    "relay_tls",
+    "relay_token",
+    "secrets",
+    "snapshot",
+    "tls",
+];
+/// File with name servers that nearly every Corefile names. That of the machine with the server counts, which is seldom
+/// the one where the check runs.
+const RESOLV_CONF: &str = "/etc/resolv.conf";
 
 fn names_files(line: &Directive) -> bool {
+    let has_argument = match line.name.text.as_str() {
+        "forward" | "grpc" => line.args.iter().skip(1).any(is_file_of_servers),
+        "loadbalance" => line.args.len() > 1,
+        name => WITH_FILES.contains(&name) && !line.args.is_empty(),
+    };
     let is_file = |word: &Token| FILE_PROPERTIES.contains(&word.text.as_str());
-    let has_argument = !line.args.is_empty() && line.name.text != "dnssec";
-    let has_property = line.lines().iter().any(|line| line.words.len() > 1 && is_file(&line.words[0]));
-    WITH_FILES.contains(&line.name.text.as_str()) && has_argument || has_property
+    has_argument || line.lines().iter().any(|line| line.words.len() > 1 && is_file(&line.words[0]))
+}
+
+/// Returns true if an upstream is a file with name servers.
+fn is_file_of_servers(word: &Token) -> bool {
+    word.text.contains('/') && !word.text.contains("://") && word.text != RESOLV_CONF
 }
 
 fn say(configuration: &Configuration, options: &CheckOptions) {

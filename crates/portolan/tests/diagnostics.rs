@@ -401,6 +401,27 @@ fn says_which_files_it_has_not_read() {
     assert_eq!((code, err.as_str()), (Some(0), hint), "{out}");
     assert_eq!(check_input(&["--json", "-"], named).2, "");
     assert_eq!(check_input(&["-"], ".:0 {\n hosts {\n  192.0.2.1 a.test\n }\n whoami\n}\n").2, "");
+    for (line, name) in [
+        ("forward . /run/resolv.conf", "forward"),
+        ("forward . tls://192.0.2.1", ""),
+        ("forward . /etc/resolv.conf", ""),
+        ("loadbalance weighted weights", "loadbalance"),
+        ("loadbalance round_robin", ""),
+        ("rrl {\n  cookies file\n }", "rrl"),
+        ("rrl {\n  cookies\n }", ""),
+    ] {
+        let (_, _, err) = check_input(&["-"], &format!(".:0 {{\n {line}\n whoami\n}}\n"));
+        assert_eq!(err.contains(&format!("name: {name};")), !name.is_empty(), "{line}: {err}");
+    }
+}
+
+#[test]
+fn fails_for_a_corefile_that_serves_nothing() {
+    for text in ["", "# nothing\n", "(part) {\n log\n}\n", "{$NO_SUCH_VARIABLE} {\n whoami\n}\n"] {
+        let (code, out, _) = check_input(&["-"], text);
+        assert_eq!(code, Some(1), "{text}: {out}");
+        assert!(out.contains("error["), "{out}");
+    }
 }
 
 #[test]
