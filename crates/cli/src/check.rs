@@ -1,7 +1,7 @@
 //! `portolan check`: reports the errors and likely mistakes of a Corefile without starting anything.
 //!
 //! The Corefile is a file, standard input, or a key of a ConfigMap. With `--for coredns`, the errors are those that
-//! CoreDNS would have. Exits with 0 if it can be served, with 1 if it has
+//! CoreDNS would have, with few exceptions. Exits with 0 if it can be served, with 1 if it has
 //! errors (or, with `--strict`, warnings), and with 2 if it could not be read.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command writes to its user")]
 

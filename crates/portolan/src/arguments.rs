@@ -151,7 +151,8 @@ fn check_command() -> clap::Command {
             "Check a Corefile for errors, which prevent the server from starting, and for likely mistakes (warnings). \
              The command opens no socket and sends no query. Exits with 0 if there is no error, with 1 if there is \
              one (with --strict also for a warning), and with 2 if the Corefile could not be read. With --for \
-             coredns, the errors are those that prevent CoreDNS from starting, for the way back from this server.",
+             coredns, the errors are about words that CoreDNS does not have, and those of this server, most of which \
+             prevent CoreDNS from starting, too: for the way back from this server.",
         )
         .arg(Arg::new("file").value_name("FILE").value_parser(value_parser!(PathBuf)).help(
             "Corefile, or manifests (YAML or JSON) with a Corefile in a ConfigMap; `-` is standard input \

@@ -109,8 +109,8 @@ pub(crate) static SECTIONS: &[Sections] = &[
     Sections {
         command: "explain",
         exits: &[
-            (0, "The name has records, or the answer is that of an upstream."),
-            (1, "The name has no answer."),
+            (0, "The name has records, or the answer is that of an upstream that may work."),
+            (1, "The name has no answer, or is that of a Service with an address and no ready endpoint (PE-K14)."),
             (2, "The server could not be asked."),
             (3, "The answer depends on an address of the client that is not known."),
         ],

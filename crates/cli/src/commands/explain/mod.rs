@@ -59,8 +59,9 @@ pub(super) fn definition() -> clap::Command {
         .long_about(
             "Explain the answer to a query: which names a client asks for, which server block and plugin answers \
              each of them, from what data, and why. Nothing is sent to upstreams, except with --fresh. Exits with 0 \
-             if the name has records or the answer is that of an upstream, with 1 if not, with 2 if the server could \
-             not be asked, and with 3 if the answer depends on an address of the client that is not known, or if the \
+             if the name has records, or if the answer is that of an upstream that may work, with 1 if not or if the \
+             name is that of a Service with an address and no ready endpoint (PE-K14), with 2 if the server could not \
+             be asked, and with 3 if the answer depends on an address of the client that is not known, or if the \
              client asks other servers than the cluster DNS first.",
         )
         .arg(
