@@ -102,6 +102,9 @@ fn keeps_the_configuration_if_the_new_corefile_is_invalid() {
         ("(snippet) {\n    whoami\n}\n".to_owned(), "has no server block"),
         ("{$NOT_SET} {\n    whoami\n}\n".to_owned(), "has no server block"),
         (busy_page, "listen tcp"),
+        // Cut while it was written: in the block of a directive, and in its name.
+        (HOSTS[..HOSTS.find("two.test").unwrap() + 2].to_owned(), "never closed"),
+        (HOSTS[..HOSTS.find("hosts /").unwrap() + 3].to_owned(), "unknown directive `hos`"),
     ] {
         folder.write("Corefile", &bad);
         server.signal("USR1");
