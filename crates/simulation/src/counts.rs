@@ -25,9 +25,10 @@ pub(crate) enum What {
     Broken,
     Omitted,
     Missed,
+    Deaf,
 }
 
-const NAMES: [&str; 20] = [
+const NAMES: [&str; 21] = [
     "queries for the cluster",
     "queries for other names",
     "failures",
@@ -48,6 +49,7 @@ const NAMES: [&str; 20] = [
     "broken responses",
     "events left out",
     "numbers of objects that differ",
+    "watches that stay silent",
 ];
 
 /// Numbers of what has happened.

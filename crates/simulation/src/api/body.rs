@@ -53,8 +53,10 @@ impl ApiBody {
                     Poll::Ready(None)
                 }
             },
-            Content::Watch(_) if is_stalled => Poll::Pending,
             Content::Watch(watch) => {
+                if watch.is_silent(is_stalled, state) {
+                    return Poll::Pending;
+                }
                 if watch.pieces.is_empty() && watch.is_over() {
                     return Poll::Ready(None);
                 }

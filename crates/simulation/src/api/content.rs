@@ -15,6 +15,8 @@ use crate::random::Generator;
 
 /// Interval of bookmarks.
 const BOOKMARK: Duration = Duration::from_secs(60);
+/// Percentage of the watches of a stalled server that stay silent, as on a connection that is half open.
+const DEAF: u64 = 20;
 /// Percentage of the additions and deletions that a server leaves out that omits events.
 const OMITTED: u64 = 30;
 /// Maximum number of objects on a page.
@@ -89,6 +91,8 @@ pub(super) struct Watch {
     position: u64,
     end: Instant,
     bookmark: Instant,
+    /// Whether the watch stays silent after the server was stalled. `None` if it never was.
+    is_deaf: Option<bool>,
 }
 
 /// Returns the content of an error response.
@@ -214,7 +218,7 @@ fn watch(state: &mut State, server: usize, kind: Kind, asked: &Parameters) -> Re
         // A list that is bounded by no version is as new as the storage.
         let version = if asked.version.is_some() { state.visible(server) } else { state.store.version };
         let pieces = stream(state, kind, version);
-        return Ok(Watch { pieces, position: version, end, bookmark });
+        return Ok(Watch { pieces, position: version, end, bookmark, is_deaf: None });
     }
     let position = asked.version.unwrap_or_default();
     let known = state.mirrors.of(kind).version;
@@ -230,7 +234,7 @@ fn watch(state: &mut State, server: usize, kind: Kind, asked: &Parameters) -> Re
         let text = event("ERROR", &status_object(EXPIRED.0, EXPIRED.1));
         pieces.push_back(Piece { bytes: text.into(), effects: Vec::new() });
     }
-    Ok(Watch { pieces, position, end, bookmark })
+    Ok(Watch { pieces, position, end, bookmark, is_deaf: None })
 }
 
 /// Returns a list as a stream.
@@ -260,6 +264,18 @@ impl Watch {
     /// Returns the time at which the watch has something to do.
     pub(super) fn next(&self) -> Instant {
         self.end.min(self.bookmark)
+    }
+
+    /// Returns true if the watch sends nothing.
+    pub(super) fn is_silent(&mut self, is_stalled: bool, state: &mut State) -> bool {
+        if is_stalled && self.is_deaf.is_none() {
+            let is_deaf = state.random.is(DEAF);
+            if is_deaf {
+                state.counts.count(What::Deaf);
+            }
+            self.is_deaf = Some(is_deaf);
+        }
+        is_stalled || self.is_deaf == Some(true)
     }
 
     pub(super) fn is_over(&self) -> bool {
