@@ -546,4 +546,14 @@ mod tests {
         let texts: Vec<String> = name("a.b.").as_ref().ancestors().map(|n| n.to_string()).collect();
         assert_eq!(texts, ["a.b.", "b.", "."]);
     }
+
+    #[test]
+    fn compares_without_regard_to_case() {
+        let (upper, lower) = (name("WEB[.Test."), name("web[.test."));
+        assert_eq!(upper.as_ref(), lower.as_ref());
+        assert_eq!(upper.into_lowercase().as_bytes(), lower.as_bytes());
+        // `{` is `[` with the bit that makes a letter lower case, and is another character.
+        assert_ne!(name("web{.test.").as_ref(), lower.as_ref());
+        assert_ne!(name("web[.test.test.").as_ref(), lower.as_ref());
+    }
 }
