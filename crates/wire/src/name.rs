@@ -539,6 +539,20 @@ mod tests {
             packet.extend_from_slice(&(0xc000 | at).to_be_bytes());
         }
         assert_eq!(Name::read(&packet, packet.len() - 2).err(), Some(NameError::BadPointer));
+        // The pointer at byte 2 leads to the root, so the pointer at byte 2 * N is a chain of N.
+        assert!(Name::read(&packet, 2 * POINTERS_MAX).is_ok());
+        assert!(Name::read(&packet, 2 * (POINTERS_MAX + 1)).is_err());
+    }
+
+    #[test]
+    fn appends_a_name_up_to_the_longest() {
+        let mut whole = name("a.");
+        whole.append(name("b.c.").as_ref()).unwrap();
+        assert_eq!(whole.to_string(), "a.b.c.");
+        let long = name(&"a.".repeat(125));
+        assert!(name("b.c.").append(long.as_ref()).is_ok());
+        let longer = name(&"a.".repeat(126));
+        assert_eq!(name("b.c.").append(longer.as_ref()), Err(NameError::TooLong));
     }
 
     #[test]
@@ -555,5 +569,6 @@ mod tests {
         // `{` is `[` with the bit that makes a letter lower case, and is another character.
         assert_ne!(name("web{.test.").as_ref(), lower.as_ref());
         assert_ne!(name("web[.test.test.").as_ref(), lower.as_ref());
+        assert!(name("a.") == name("A.") && name("a.") != name("b.") && name("a.") != name("a.a."));
     }
 }

@@ -155,6 +155,7 @@ mod tests {
         let request = read(&packet).unwrap();
         assert_eq!(request.name.to_string(), "www.x.");
         assert_eq!((request.qtype, request.qclass), (Type::A, Class::IN));
+        assert_eq!(request.question_end, QUERY.len());
         assert_eq!(request.opt, Some(Opt { udp_size: 1232, extended_rcode: 0, version: 0, dnssec_ok: true }));
         assert_eq!(request.options(&packet).count(), 0);
     }
