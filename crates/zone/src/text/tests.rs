@@ -166,7 +166,8 @@ fn accepts_angles_up_to_the_poles_and_the_date_line() {
 /// RFC 1035 §3.3.14: one or more strings.
 #[test]
 fn a_text_has_at_least_one_string() {
-    for (rdata, expected) in [(&b""[..], false), (b"\0", true), (b"\x01a", true), (b"\x01a\0", true), (b"\x02a", false)] {
+    for (rdata, expected) in [(&b""[..], false), (b"\0", true), (b"\x01a", true), (b"\x01a\0", true), (b"\x02a", false)]
+    {
         assert_eq!(is_well_formed(Type::TXT, rdata), expected, "{rdata:?}");
     }
 }
