@@ -545,6 +545,13 @@ mod tests {
     }
 
     #[test]
+    fn labels_have_1_to_63_bytes() {
+        for (length, expected) in [(0, false), (1, true), (63, true), (64, false), (255, false)] {
+            assert_eq!(name("a.").push_label(&vec![b'x'; length]).is_ok(), expected, "{length}");
+        }
+    }
+
+    #[test]
     fn appends_a_name_up_to_the_longest() {
         let mut whole = name("a.");
         whole.append(name("b.c.").as_ref()).unwrap();
