@@ -160,6 +160,15 @@ mod tests {
         assert_eq!(request.options(&packet).count(), 0);
     }
 
+    /// RFC 1995 §3: the authority section of an IXFR query has the SOA record of the client's version.
+    #[test]
+    fn reads_edns_of_a_query_with_an_authority_record() {
+        let soa = [&b"\x00\x00\x06\x00\x01\x00\x00\x00\x00\x00\x16"[..], &[0; 22]].concat();
+        let mut packet = [QUERY, &soa, OPT].concat();
+        packet[9] = 1;
+        assert_eq!(read(&packet).unwrap().opt.map(|opt| opt.udp_size), Some(1232));
+    }
+
     #[test]
     fn reads_options() {
         let packet = [QUERY, b"\x00\x00\x29\x04\xd0\x00\x00\x00\x00\x00\x06\x00\x0a\x00\x02ab"].concat();
