@@ -58,7 +58,7 @@ impl<'a> NameRef<'a> {
     /// # Errors
     /// The bytes are not one valid name.
     pub fn from_bytes(bytes: &'a [u8]) -> Result<Self, NameError> {
-        let end = plain_name_end(bytes, 0)?;
+        let end = plain_name_end(bytes)?;
         if end == bytes.len() { Ok(NameRef { bytes }) } else { Err(NameError::BadLabel) }
     }
 
@@ -347,7 +347,7 @@ impl Name {
 
     /// Returns true if the bytes are exactly one name.
     fn is_whole(&self) -> bool {
-        plain_name_end(self.as_bytes(), 0) == Ok(usize::from(self.len))
+        plain_name_end(self.as_bytes()) == Ok(usize::from(self.len))
     }
 
     /// Replaces this name by `other`.
@@ -408,16 +408,16 @@ impl fmt::Debug for Name {
     }
 }
 
-/// Returns the offset after the uncompressed name at `at`.
-fn plain_name_end(bytes: &[u8], at: usize) -> Result<usize, NameError> {
-    let mut end = at;
+/// Returns the length of the uncompressed name at the start of `bytes`.
+fn plain_name_end(bytes: &[u8]) -> Result<usize, NameError> {
+    let mut end = 0;
     loop {
         let length = *bytes.get(end).ok_or(NameError::Short)?;
         if usize::from(length) > LABEL_MAX {
             return Err(NameError::BadLabel);
         }
         end += 1 + usize::from(length);
-        if end - at > NAME_MAX {
+        if end > NAME_MAX {
             return Err(NameError::TooLong);
         }
         if length == 0 {
