@@ -239,12 +239,15 @@ fn a_ttl_with_the_top_bit_set_counts_as_zero() {
     }
 }
 
+/// Types, whether names are compressed, the bytes before the names, the number of names, the bytes after them.
+type NamesInData<'a> = (&'a [Type], bool, &'a [u8], usize, &'a [u8]);
+
 /// RFC 3597 §4: receivers decompress these types, and senders compress only the first four rows.
 #[test]
 fn decompresses_names_in_rdata_and_compresses_those_of_rfc_1035() {
     let one_name = [Type::NS, Type::CNAME, Type::PTR, Type::MB, Type::MD, Type::MF, Type::MG, Type::MR];
     let signature = [7u8; 18];
-    let rows: [(&[Type], bool, &[u8], usize, &[u8]); 11] = [
+    let rows: [NamesInData<'_>; 11] = [
         (&one_name, true, b"", 1, b""),
         (&[Type::SOA], true, b"", 2, &[9; 20]),
         (&[Type::MINFO], true, b"", 2, b""),
