@@ -245,4 +245,24 @@ mod tests {
         worker.give_transaction(transaction);
         assert_eq!(worker.take_transaction().excess(), 0);
     }
+
+    #[test]
+    fn pools_at_most_the_given_number_of_transactions() {
+        let mut worker = Worker::new(&Registry::new(), Box::new(Stopped), 1);
+        worker.limit_pool(2);
+        for kept in [1, 2, 2] {
+            worker.give_transaction(Box::default());
+            assert_eq!(worker.pool.len(), kept);
+        }
+    }
+
+    #[test]
+    fn random_numbers_below_a_bound_reach_each_number() {
+        let mut worker = Worker::new(&Registry::new(), Box::new(Stopped), 1);
+        for bound in [0, 1, 2, 3, 10] {
+            let mut counts = vec![0; bound.max(1)];
+            (0..100 * bound.max(1)).for_each(|_| counts[worker.random_below(bound)] += 1);
+            assert!(counts.iter().all(|count| *count > 20), "{bound}: {counts:?}");
+        }
+    }
 }

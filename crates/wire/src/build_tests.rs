@@ -135,6 +135,7 @@ fn maps_names_in_rdata() {
         rdata.name(name("b.test.").as_ref());
     });
     from.push_a(Section::Answer, Owner::Question, 9, Ipv4Addr::LOCALHOST);
+    assert_eq!(from.name_in(from.marks()[0], 2).unwrap().to_string(), "b.test.");
     let mut to = started("a.test.", Type::MX);
     for mark in from.marks() {
         to.push_record_mapped(Section::Answer, Owner::Question, 5, &from.record(*mark), |_| name("c.org.")).unwrap();
@@ -160,4 +161,118 @@ fn repeats_names_that_a_pointer_cannot_reach() {
     let message = Message::parse(&packet).unwrap();
     let last = message.records().last().unwrap();
     assert_eq!(last.name_at(0).unwrap().0.to_string(), "ns.b.test.");
+}
+
+#[test]
+fn restores_records_within_the_limit_for_a_question_in_another_case() {
+    let mut from = started("a.test.", Type::A);
+    for last in 0..3 {
+        from.push_a(Section::Answer, Owner::Question, 9, Ipv4Addr::new(10, 0, 0, last));
+    }
+    let (bytes, marks) = (from.records_bytes().to_vec(), from.marks().to_vec());
+    let whole = from.len();
+    for (limit, kept) in [(whole + 1, 3), (whole, 3), (whole - 1, 2), (whole - 16, 2), (whole - 17, 1)] {
+        let mut buf = started("A.test.", Type::A);
+        buf.set_limit(limit);
+        buf.restore(&bytes, &marks);
+        let packet = finished(&mut buf);
+        let message = Message::parse(&packet).unwrap();
+        let last: Vec<u8> = message.records().map(|record| record.rdata()[3]).collect();
+        assert_eq!(last, [0, 1, 2][..kept], "{limit}");
+        assert_eq!(message.header().flags.truncated(), kept < 3, "{limit}");
+        assert_eq!(message.header().flags, buf.flags(), "{limit}");
+        let (owner, rtype, class) = message.question().unwrap();
+        assert_eq!((owner.to_string().as_str(), rtype, class), ("A.test.", Type::A, Class::IN));
+    }
+}
+
+#[test]
+fn swaps_only_rdata_of_equal_length() {
+    let mut buf = started("a.test.", Type::A);
+    buf.push_a(Section::Answer, Owner::Question, 9, Ipv4Addr::new(1, 1, 1, 1));
+    buf.push_address(Section::Answer, Owner::Question, 9, Ipv6Addr::LOCALHOST.into());
+    buf.push_a(Section::Answer, Owner::Question, 9, Ipv4Addr::new(2, 2, 2, 2));
+    let before = buf.records_bytes().to_vec();
+    for (one, other) in [(0, 0), (0, 1), (1, 0), (0, 3), (3, 0)] {
+        buf.swap_rdata(one, other);
+        assert_eq!(buf.records_bytes(), before, "{one} and {other}");
+    }
+    for expected in [[2, 2, 2, 2], [1, 1, 1, 1]] {
+        buf.swap_rdata(2, 0);
+        assert_eq!(buf.bytes_at(buf.marks()[0].rdata_range()), expected);
+    }
+}
+
+#[test]
+fn points_at_the_question_if_there_is_one() {
+    let owner = name("b.test.");
+    let mut buf = started("a.test.", Type::A);
+    buf.push_a(Section::Answer, Owner::Name(owner.as_ref()), 9, Ipv4Addr::LOCALHOST);
+    assert_eq!(buf.records_bytes()[..4], [1, b'b', 0xc0, 14]);
+    buf.start(Header::default(), None);
+    buf.push_a(Section::Answer, Owner::Name(owner.as_ref()), 9, Ipv4Addr::LOCALHOST);
+    buf.push_a(Section::Answer, Owner::Question, 9, Ipv4Addr::LOCALHOST);
+    let packet = finished(&mut buf);
+    let message = Message::parse(&packet).unwrap();
+    let owners: Vec<String> = message.records().map(|record| record.owner().unwrap().to_string()).collect();
+    assert_eq!((message.question(), owners), (None, vec!["b.test.".to_owned(), ".".to_owned()]));
+}
+
+#[test]
+fn lists_the_records_of_one_section() {
+    let mut buf = started("a.test.", Type::A);
+    for section in [Section::Answer, Section::Answer, Section::Authority, Section::Additional] {
+        buf.push_a(section, Owner::Question, 9, Ipv4Addr::LOCALHOST);
+    }
+    let count = |section| buf.section(section).inspect(|mark| assert_eq!(mark.section, section)).count();
+    assert_eq!([Section::Answer, Section::Authority, Section::Additional].map(count), [2, 1, 1]);
+}
+
+#[test]
+fn a_ttl_with_the_top_bit_set_counts_as_zero() {
+    for (raw, ttl) in [(0, 0), (1, 1), (0x7fff_ffff, 0x7fff_ffff), (0x8000_0000, 0), (u32::MAX, 0)] {
+        let mut buf = started("a.test.", Type::A);
+        buf.push_a(Section::Answer, Owner::Question, raw, Ipv4Addr::LOCALHOST);
+        let packet = finished(&mut buf);
+        let record = Message::parse(&packet).unwrap().records().next().unwrap();
+        assert_eq!((record.raw_ttl(), record.ttl()), (raw, ttl));
+    }
+}
+
+/// Types, whether names are compressed, the bytes before the names, the number of names, the bytes after them.
+type NamesInData<'a> = (&'a [Type], bool, &'a [u8], usize, &'a [u8]);
+
+/// RFC 3597 §4: receivers decompress these types, and senders compress only the first four rows.
+#[test]
+fn decompresses_names_in_rdata_and_compresses_those_of_rfc_1035() {
+    let one_name = [Type::NS, Type::CNAME, Type::PTR, Type::MB, Type::MD, Type::MF, Type::MG, Type::MR];
+    let signature = [7u8; 18];
+    let rows: [NamesInData<'_>; 11] = [
+        (&one_name, true, b"", 1, b""),
+        (&[Type::SOA], true, b"", 2, &[9; 20]),
+        (&[Type::MINFO], true, b"", 2, b""),
+        (&[Type::MX], true, b"\0\x0a", 1, b""),
+        (&[Type::RP], false, b"", 2, b""),
+        (&[Type::AFSDB, Type::RT, Type::KX], false, b"\0\x0a", 1, b""),
+        (&[Type::PX], false, b"\0\x0a", 2, b""),
+        (&[Type::SRV], false, b"\0\x0a\0\0\0\x35", 1, b""),
+        (&[Type::NAPTR], false, b"\0\x01\0\x02\x01u\x02ab\0", 1, b""),
+        (&[Type::DNAME, Type::NXT, Type::NSEC], false, b"", 1, b""),
+        (&[Type::SIG, Type::RRSIG], false, &signature, 1, b"signature"),
+    ];
+    let plain = name("a.test.");
+    for (types, is_compressed, before, names, after) in rows {
+        for rtype in types {
+            let mut from = started("a.test.", *rtype);
+            from.push(Section::Answer, Owner::Question, (*rtype, Class::IN, 5), |rdata| {
+                rdata.bytes(&[before, &b"\xc0\x0c".repeat(names), after].concat());
+            });
+            let mut to = started("b.a.test.", *rtype);
+            let record = from.record(from.marks()[0]);
+            let mark = to.push_record_as(Section::Answer, Owner::Question, 5, &record).unwrap().unwrap();
+            let name = if is_compressed { b"\xc0\x0e" } else { plain.as_bytes() };
+            let expected = [before, &name.repeat(names), after].concat();
+            assert_eq!(to.bytes_at(mark.rdata_range()), expected, "{rtype}");
+        }
+    }
 }

@@ -197,4 +197,13 @@ mod tests {
         compressor.cut(30);
         assert_eq!(compressor.filled, 4);
     }
+
+    #[test]
+    fn follows_pointers_beyond_the_first_256_bytes() {
+        let (mut compressor, mut message) = (Compressor::new(), vec![0; 300]);
+        for (text, length) in [("a.x.test.", 10), ("b.x.test.", 4), ("c.b.x.test.", 4), ("c.b.x.test.", 2)] {
+            assert_eq!(write(&mut compressor, &mut message, text), length, "{text}");
+        }
+        assert_eq!(Name::read(&message, message.len() - 2).unwrap().0.to_string(), "c.b.x.test.");
+    }
 }

@@ -151,4 +151,11 @@ mod tests {
         assert!(Options::new(&data[..5]).is_none());
         assert!(Options::new(&[0, 10, 0]).is_none());
     }
+
+    #[test]
+    fn only_the_top_bit_of_the_flags_is_do() {
+        for (ttl, expected) in [(0, false), (0x8000, true), (0x7fff, false), (0xffff_7fff, false), (u32::MAX, true)] {
+            assert_eq!(Opt::from_fields(1232, ttl).dnssec_ok, expected, "{ttl:x}");
+        }
+    }
 }

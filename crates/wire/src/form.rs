@@ -106,11 +106,28 @@ mod tests {
             (33, b"\0\0\0\0\0\x35\xc0\x0c", b"\0\0\0\0\0\x35"),
             (16, b"\x01a\x02bc", b"\x01a\x02b"),
             (16, b"\0", b""),
+            (99, b"\x01a\x02bc", b"\x01a\x02b"),
+            (13, b"\x01a\x02bc", b"\x01a"),
             (35, b"\0\x01\0\x01\x01u\0\0\0", b"\0\x01\0\x01\x01u\0\0"),
             (64, b"\0\x01\0anything", b"\0\x01"),
         ] {
             assert!(is_well_formed(rtype, 1, good), "{rtype} {good:x?}");
             assert!(!is_well_formed(rtype, 1, bad), "{rtype} {bad:x?}");
+        }
+        for rtype in [2, 3, 4, 5, 7, 8, 9, 12, 39] {
+            assert!(is_well_formed(rtype, 1, b"\xc0\x0c") && !is_well_formed(rtype, 1, b"\xc0\x0c\0"), "{rtype}");
+        }
+        for rtype in [15, 18, 21, 36] {
+            assert!(is_well_formed(rtype, 1, b"\0\x0a\xc0\x0c") && !is_well_formed(rtype, 1, b"\0\x0a"), "{rtype}");
+        }
+        for (rtype, before) in [(14, &b""[..]), (17, b""), (26, b"\0\x0a")] {
+            assert!(is_well_formed(rtype, 1, &[before, b"\xc0\x0c\x01b\0"].concat()), "{rtype}");
+            assert!(!is_well_formed(rtype, 1, &[before, b"\xc0\x0c"].concat()), "{rtype}");
+        }
+        for (rtype, before) in [(24, 18), (46, 18), (30, 0), (47, 0), (64, 2), (65, 2)] {
+            let before = vec![0; before];
+            assert!(is_well_formed(rtype, 1, &[&before, &b"\xc0\x0cany"[..]].concat()), "{rtype}");
+            assert!(!is_well_formed(rtype, 1, &[&before, &b"\xc0\xff"[..]].concat()), "{rtype}");
         }
         let soa = [&b"\xc0\x0c\xc0\x0c"[..], &[0; 20]].concat();
         assert!(is_well_formed(6, 1, &soa) && !is_well_formed(6, 1, &soa[..23]));

@@ -58,7 +58,7 @@ impl<'a> NameRef<'a> {
     /// # Errors
     /// The bytes are not one valid name.
     pub fn from_bytes(bytes: &'a [u8]) -> Result<Self, NameError> {
-        let end = plain_name_end(bytes, 0)?;
+        let end = plain_name_end(bytes)?;
         if end == bytes.len() { Ok(NameRef { bytes }) } else { Err(NameError::BadLabel) }
     }
 
@@ -347,7 +347,7 @@ impl Name {
 
     /// Returns true if the bytes are exactly one name.
     fn is_whole(&self) -> bool {
-        plain_name_end(self.as_bytes(), 0) == Ok(usize::from(self.len))
+        plain_name_end(self.as_bytes()) == Ok(usize::from(self.len))
     }
 
     /// Replaces this name by `other`.
@@ -408,16 +408,16 @@ impl fmt::Debug for Name {
     }
 }
 
-/// Returns the offset after the uncompressed name at `at`.
-fn plain_name_end(bytes: &[u8], at: usize) -> Result<usize, NameError> {
-    let mut end = at;
+/// Returns the length of the uncompressed name at the start of `bytes`.
+fn plain_name_end(bytes: &[u8]) -> Result<usize, NameError> {
+    let mut end = 0;
     loop {
         let length = *bytes.get(end).ok_or(NameError::Short)?;
         if usize::from(length) > LABEL_MAX {
             return Err(NameError::BadLabel);
         }
         end += 1 + usize::from(length);
-        if end - at > NAME_MAX {
+        if end > NAME_MAX {
             return Err(NameError::TooLong);
         }
         if length == 0 {
@@ -539,11 +539,43 @@ mod tests {
             packet.extend_from_slice(&(0xc000 | at).to_be_bytes());
         }
         assert_eq!(Name::read(&packet, packet.len() - 2).err(), Some(NameError::BadPointer));
+        // The pointer at byte 2 leads to the root, so the pointer at byte 2 * N is a chain of N.
+        assert!(Name::read(&packet, 2 * POINTERS_MAX).is_ok());
+        assert!(Name::read(&packet, 2 * (POINTERS_MAX + 1)).is_err());
+    }
+
+    #[test]
+    fn labels_have_1_to_63_bytes() {
+        for (length, expected) in [(0, false), (1, true), (63, true), (64, false), (255, false)] {
+            assert_eq!(name("a.").push_label(&vec![b'x'; length]).is_ok(), expected, "{length}");
+        }
+    }
+
+    #[test]
+    fn appends_a_name_up_to_the_longest() {
+        let mut whole = name("a.");
+        whole.append(name("b.c.").as_ref()).unwrap();
+        assert_eq!(whole.to_string(), "a.b.c.");
+        let long = name(&"a.".repeat(125));
+        assert!(name("b.c.").append(long.as_ref()).is_ok());
+        let longer = name(&"a.".repeat(126));
+        assert_eq!(name("b.c.").append(longer.as_ref()), Err(NameError::TooLong));
     }
 
     #[test]
     fn lists_ancestors_up_to_the_root() {
         let texts: Vec<String> = name("a.b.").as_ref().ancestors().map(|n| n.to_string()).collect();
         assert_eq!(texts, ["a.b.", "b.", "."]);
+    }
+
+    #[test]
+    fn compares_without_regard_to_case() {
+        let (upper, lower) = (name("WEB[.Test."), name("web[.test."));
+        assert_eq!(upper.as_ref(), lower.as_ref());
+        assert_eq!(upper.into_lowercase().as_bytes(), lower.as_bytes());
+        // `{` is `[` with the bit that makes a letter lower case, and is another character.
+        assert_ne!(name("web{.test.").as_ref(), lower.as_ref());
+        assert_ne!(name("web[.test.test.").as_ref(), lower.as_ref());
+        assert!(name("a.") == name("A.") && name("a.") != name("b.") && name("a.") != name("a.a."));
     }
 }

@@ -154,4 +154,13 @@ mod tests {
         assert_eq!(cut.message().expect("no records").records().count(), 0);
         assert_eq!(Reply::parse(cut.bytes().to_vec()).as_ref(), Ok(&cut));
     }
+
+    #[test]
+    fn a_success_without_answers_has_no_data() {
+        for (rcode, answers, expected) in [(0, 0, true), (0, 1, false), (3, 0, false), (3, 1, false)] {
+            let mut bytes = message(0x80, b"\x01a\0\0\x01\0\x01");
+            (bytes[3], bytes[7]) = (rcode, answers);
+            assert_eq!(Reply::parse(bytes).expect("a question").is_nodata(), expected, "{rcode} {answers}");
+        }
+    }
 }

@@ -155,8 +155,18 @@ mod tests {
         let request = read(&packet).unwrap();
         assert_eq!(request.name.to_string(), "www.x.");
         assert_eq!((request.qtype, request.qclass), (Type::A, Class::IN));
+        assert_eq!(request.question_end, QUERY.len());
         assert_eq!(request.opt, Some(Opt { udp_size: 1232, extended_rcode: 0, version: 0, dnssec_ok: true }));
         assert_eq!(request.options(&packet).count(), 0);
+    }
+
+    /// RFC 1995 §3: the authority section of an IXFR query has the SOA record of the client's version.
+    #[test]
+    fn reads_edns_of_a_query_with_an_authority_record() {
+        let soa = [&b"\x00\x00\x06\x00\x01\x00\x00\x00\x00\x00\x16"[..], &[0; 22]].concat();
+        let mut packet = [QUERY, &soa, OPT].concat();
+        packet[9] = 1;
+        assert_eq!(read(&packet).unwrap().opt.map(|opt| opt.udp_size), Some(1232));
     }
 
     #[test]

@@ -138,6 +138,8 @@ mod tests {
             ("256.10.in-addr.arpa.", false),
             ("x.10.in-addr.arpa.", false),
             ("10.in-addr.example.", false),
+            ("10.11.example.org.", false),
+            ("a.b.c.d.example.org.", false),
             ("0.0.d.f.ip6.arpa.", true),
             ("00.d.f.ip6.arpa.", false),
             ("in-addr.arpa.", false),

@@ -237,6 +237,16 @@ fn a_full_transfer_must_be_newer() {
     }
 }
 
+#[test]
+fn a_full_transfer_has_the_limits_of_its_zone() {
+    let receive = |records: usize| {
+        let limits = crate::Limits { records, ..crate::Limits::default() };
+        let mut incoming = crate::Incoming::new(origin().as_ref()).within(limits);
+        incoming.receive(&message("soa 9; @ 60 NS ns; ns 60 A 192.0.2.1; ns 60 AAAA 2001:db8::1; soa 9"))
+    };
+    assert_eq!((receive(4), receive(3).is_err()), (Ok(false), true));
+}
+
 /// Many changes do not fit into the memory for differences, so that the whole zone is requested instead.
 #[test]
 fn bounds_the_memory_of_differences() {

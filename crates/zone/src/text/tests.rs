@@ -72,6 +72,13 @@ fn reports_errors_with_their_position() {
             "x RRSIG A 13 3 3600 20261301000000 0 1 @ AA==",
             "1:21: expected a time as YYYYMMDDHHmmSS or in seconds, found `20261301000000`",
         ),
+        ("x LOC 1 60 N 0 E 0m", "1:9: expected minutes or seconds below 60, found `60`"),
+        ("x LOC 1 2 60 N 0 E 0m", "1:11: expected minutes or seconds below 60, found `60`"),
+        ("x LOC 1 2 3 4 N 0 E 0m", "1:13: expected minutes or seconds below 60, found `4`"),
+        (
+            "x LOC 90 0 0.001 N 0 E 0m",
+            "1:7: expected at most 90 degrees of latitude or 180 degrees of longitude, found `90`",
+        ),
         ("x LOC 91 N 0 E 0m", "1:7: expected at most 90 degrees of latitude or 180 degrees of longitude, found `91`"),
     ] {
         assert_eq!(read(text).map(|record| record.owner), Err(wanted.to_owned()), "{text}");
@@ -141,5 +148,26 @@ fn quotes_begin_and_end_strings_of_texts() {
             data.extend(string.bytes());
         }
         assert_eq!(*record.rdata, *data, "{text}");
+    }
+}
+
+#[test]
+fn accepts_angles_up_to_the_poles_and_the_date_line() {
+    for (text, latitude, longitude) in [
+        ("x LOC 90 N 180 W 0m", (1 << 31) + 324_000_000, (1 << 31) - 648_000_000),
+        ("x LOC 89 59 59.999 S 179 59 59.999 E 0m", (1 << 31) - 323_999_999, (1 << 31) + 647_999_999),
+    ] {
+        let rdata = read(text).unwrap().rdata;
+        let number = |at: usize| u32::from_be_bytes(rdata[at..at + 4].try_into().unwrap());
+        assert_eq!((number(4), number(8)), (latitude, longitude), "{text}");
+    }
+}
+
+/// RFC 1035 §3.3.14: one or more strings.
+#[test]
+fn a_text_has_at_least_one_string() {
+    for (rdata, expected) in [(&b""[..], false), (b"\0", true), (b"\x01a", true), (b"\x01a\0", true), (b"\x02a", false)]
+    {
+        assert_eq!(is_well_formed(Type::TXT, rdata), expected, "{rdata:?}");
     }
 }

@@ -211,6 +211,15 @@ fn a_new_record_gives_its_ttl_to_the_set() {
     assert!(zone.contains(&"h.example.org. 30 A 192.0.2.1".to_owned()), "{zone:?}");
 }
 
+/// RFC 2181 §8.
+#[test]
+fn a_ttl_with_the_top_bit_set_counts_as_zero() {
+    for (raw_ttl, ttl) in [(0, 0), (0x7fff_ffff, 0x7fff_ffff), (0x8000_0000, 0), (u32::MAX, 0)] {
+        let record = UpdateRecord { owner: origin(), rtype: Type::A, class: Class::IN, raw_ttl, rdata: Box::default() };
+        assert_eq!(record.ttl(), ttl, "{raw_ttl}");
+    }
+}
+
 #[test]
 fn permissions_come_after_prerequisites_and_before_the_prescan() {
     let check = |prerequisites: &str, updates: &str| {
