@@ -28,6 +28,7 @@ pub use process::process_metrics::PROCESS_METRICS;
 pub use server::modes::node::METRICS as NODE_METRICS;
 pub use server::modes::relay::METRICS as RELAY_METRICS;
 pub use server::{BUILD_METRICS, KEEPER_METRICS, KUBE_DNS_METRICS};
+#[cfg(not(system_allocator))]
 pub use tikv_jemallocator::Jemalloc;
 
 /// Exit code for a command line that cannot be used.
