@@ -9,6 +9,8 @@
 mod arguments;
 pub mod manual;
 mod manual_sections;
+#[cfg(feature = "planted")]
+mod planted;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -65,6 +67,8 @@ pub fn main(directives: Directives) -> ExitCode {
 
 /// Runs the command that the arguments name.
 fn run(directives: Directives) -> ExitCode {
+    #[cfg(feature = "planted")]
+    planted::make_mistakes();
     let command = match arguments::read(std::env::args_os(), directives) {
         Ok(command) => command,
         Err(error) => {
