@@ -24,6 +24,7 @@ mod prose;
 mod release;
 mod reproduce;
 pub mod results;
+mod sanitize;
 mod schedules;
 pub mod server;
 mod tidy;
@@ -59,6 +60,7 @@ pub fn command() -> Command {
         .subcommand(image::command())
         .subcommand(release::command())
         .subcommand(reproduce::command())
+        .subcommand(sanitize::command())
         .subcommands(schedules::commands())
         .subcommands(programs::commands())
 }
@@ -74,6 +76,7 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failed> {
         Some(("image", options)) => image::run(options),
         Some(("release", options)) => release::run(options),
         Some(("reproduce", options)) => reproduce::run(options),
+        Some(("sanitize", options)) => sanitize::run(options),
         Some(("schedules", options)) => schedules::run(options),
         Some(("simulate", options)) => schedules::simulate(options),
         Some((name, options)) => programs::run(name, options),

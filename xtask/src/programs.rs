@@ -93,12 +93,22 @@ pub(crate) fn write_release_texts(output: &Path) -> Result<(), Failed> {
 }
 
 fn run_package(package: &str, arguments: impl Iterator<Item = OsString>) -> Result<(), Failed> {
+    run_with(package, arguments, &[])
+}
+
+/// Builds and runs a program of the workspace with further variables.
+pub(crate) fn run_with(
+    package: &str,
+    arguments: impl Iterator<Item = OsString>,
+    variables: &[(&str, String)],
+) -> Result<(), Failed> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let status = Command::new(cargo)
         .args(["run", "--quiet", "--manifest-path"])
         .arg(root().join("Cargo.toml"))
         .args(["--package", package, "--"])
         .args(arguments)
+        .envs(variables.iter().map(|(name, value)| (name, value)))
         .status()
         .map_err(|error| format!("cargo run: {error}"))?;
     // The program has printed what failed.

@@ -9,6 +9,8 @@
 mod arguments;
 pub mod manual;
 mod manual_sections;
+#[cfg(feature = "planted")]
+mod planted;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -28,6 +30,7 @@ pub use process::process_metrics::PROCESS_METRICS;
 pub use server::modes::node::METRICS as NODE_METRICS;
 pub use server::modes::relay::METRICS as RELAY_METRICS;
 pub use server::{BUILD_METRICS, KEEPER_METRICS, KUBE_DNS_METRICS};
+#[cfg(not(system_allocator))]
 pub use tikv_jemallocator::Jemalloc;
 
 /// Exit code for a command line that cannot be used.
@@ -64,6 +67,8 @@ pub fn main(directives: Directives) -> ExitCode {
 
 /// Runs the command that the arguments name.
 fn run(directives: Directives) -> ExitCode {
+    #[cfg(feature = "planted")]
+    planted::make_mistakes();
     let command = match arguments::read(std::env::args_os(), directives) {
         Ok(command) => command,
         Err(error) => {

@@ -87,6 +87,12 @@ pub(crate) fn command() -> Command {
                 .action(ArgAction::SetTrue)
                 .help("Withhold some deletions from the server, and fail unless its answers are found to be wrong"),
         )
+        .arg(
+            Arg::new("sanitized")
+                .long("sanitized")
+                .action(ArgAction::SetTrue)
+                .help("Do without libfaketime: the server has a sanitizer, which replaces the same functions"),
+        )
 }
 
 /// Options of a run.
@@ -96,6 +102,8 @@ struct Run {
     seed: u64,
     /// True if some deletions do not reach the API server.
     is_planted: bool,
+    /// True if the server has a sanitizer.
+    is_sanitized: bool,
 }
 
 /// Runs the server under faults.
@@ -109,6 +117,7 @@ pub(crate) fn run(options: &ArgMatches) -> Result<(), Failed> {
         length: Duration::from_secs(number("seconds")),
         seed: number("seed"),
         is_planted: options.get_flag("planted"),
+        is_sanitized: options.get_flag("sanitized"),
     };
     if let Some(folder) = std::env::var_os(INSIDE) {
         return torture(&binary, Path::new(&folder), run);
@@ -138,7 +147,7 @@ fn run_inside(binary: &Path, folder: &Path, run: Run) -> Option<Result<(), Faile
     // The processes find themselves in a /proc of their namespace.
     command.args(FLAGS).arg("--mount-proc").arg(own).arg("torture").arg("--server").arg(binary).env(INSIDE, folder);
     command.args(["--seconds", &run.length.as_secs().to_string(), "--seed", &run.seed.to_string()]);
-    command.args(run.is_planted.then_some("--planted"));
+    command.args(run.is_planted.then_some("--planted")).args(run.is_sanitized.then_some("--sanitized"));
     Some(match command.status() {
         Ok(status) if status.success() => Ok(()),
         Ok(_) => Err("the server did not pass".to_owned()),
@@ -147,7 +156,7 @@ fn run_inside(binary: &Path, folder: &Path, run: Run) -> Option<Result<(), Faile
 }
 
 fn torture(binary: &Path, folder: &Path, run: Run) -> Result<(), Failed> {
-    let Run { length, seed, is_planted } = run;
+    let Run { length, seed, is_planted, .. } = run;
     if length < schedule::CALM_END * 2 {
         println!("a run of less than {:?} has hardly any faults", schedule::CALM_END * 2);
     }
@@ -186,9 +195,10 @@ fn set_up(binary: &Path, folder: &Path, run: Run) -> Result<(Stage, Objects), Fa
         report.not_tested("a full disk");
     }
     let library = CLOCKS.iter().map(PathBuf::from).find(|path| path.exists());
-    let clock = library.map(|library| (library, folder.join("clock")));
+    let clock = library.filter(|_| !run.is_sanitized).map(|library| (library, folder.join("clock")));
     match &clock {
         Some((_, file)) => std::fs::write(file, "+0\n").map_err(|error| format!("{}: {error}", file.display()))?,
+        None if run.is_sanitized => report.not_tested("jumps of the wall clock: a sanitizer is there for libfaketime"),
         None => report.not_tested("jumps of the wall clock: libfaketime is not installed"),
     }
     let knot = Knot::start(folder)?;
