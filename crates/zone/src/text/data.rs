@@ -112,21 +112,16 @@ pub(super) fn read(rtype: Type, line: &mut Line<'_>, data: &mut Vec<u8>) -> Resu
         let sign = line.word("RDATA in the form `\\# LENGTH HEX`")?;
         return generic(rtype, &sign, line, data);
     };
-    let mut rest = fields.iter();
-    if let Some(field) = rest.next() {
-        let word = line.word(field.what())?;
-        if word.raw == b"\\#" && !word.quoted {
+    for (at, field) in fields.iter().enumerate() {
+        let word = match line.maybe()? {
+            Some(word) => word,
+            None if field.may_be_empty() => continue,
+            None => return Err(line.missing(field.what())),
+        };
+        if at == 0 && word.raw == b"\\#" && !word.quoted {
             return generic(rtype, &word, line, data);
         }
         field.read(&word, line, data)?;
-    }
-    for field in rest {
-        if matches!(field, Field::Types | Field::Parameters) {
-            field.read_rest(line, data)?;
-        } else {
-            let word = line.word(field.what())?;
-            field.read(&word, line, data)?;
-        }
     }
     Ok(())
 }
@@ -153,7 +148,7 @@ fn generic(rtype: Type, sign: &Word<'_>, line: &mut Line<'_>, data: &mut Vec<u8>
 
 impl Field {
     /// Parses this field. `word` is its first word.
-    fn read(self, word: &Word<'_>, line: &mut Line<'_>, data: &mut Vec<u8>) -> Result<(), ParseError> {
+    fn read<'a>(self, word: &Word<'a>, line: &mut Line<'a>, data: &mut Vec<u8>) -> Result<(), ParseError> {
         let what = self.what();
         match self {
             Field::Name => {
@@ -168,12 +163,7 @@ impl Field {
             Field::V4 => data.extend(word.parse::<Ipv4Addr>(what)?.octets()),
             Field::V6 => data.extend(word.parse::<Ipv6Addr>(what)?.octets()),
             Field::String => string(word, data)?,
-            Field::Strings => {
-                strings(word, data)?;
-                while let Some(word) = line.maybe()? {
-                    strings(&word, data)?;
-                }
-            }
+            Field::Strings => line.each_from(word, |word| strings(word, data))?,
             Field::Text => word.unescaped(|byte| data.push(byte))?,
             Field::Bytes(base) => bytes(base, word, line, data)?,
             Field::Salt | Field::Hash => {
@@ -189,15 +179,15 @@ impl Field {
             Field::Eui(len) => special::eui(word, len, data).ok_or_else(|| word.unexpected(what))?,
             Field::Groups => special::groups(word, data).ok_or_else(|| word.unexpected(what))?,
             Field::Location => location::read(word, line, data)?,
-            // These fields may be empty, so `read_rest` parses them.
-            Field::Types | Field::Parameters => {}
+            Field::Types => special::types(word, line, data)?,
+            Field::Parameters => parameters::read(word, line, data)?,
         }
         Ok(())
     }
 
-    /// Parses a field that takes the rest of the line and may be empty.
-    fn read_rest(self, line: &mut Line<'_>, data: &mut Vec<u8>) -> Result<(), ParseError> {
-        if self == Field::Types { special::types(line, data) } else { parameters::read(line, data) }
+    /// Returns true for fields that take the rest of the line and need no word.
+    const fn may_be_empty(self) -> bool {
+        matches!(self, Field::Types | Field::Parameters)
     }
 
     const fn what(self) -> &'static str {
@@ -304,14 +294,13 @@ fn long_string(word: &Word<'_>, data: &mut Vec<u8>) -> Result<(), ParseError> {
     })
 }
 
-fn bytes(base: Base, first: &Word<'_>, line: &mut Line<'_>, data: &mut Vec<u8>) -> Result<(), ParseError> {
+fn bytes<'a>(base: Base, first: &Word<'a>, line: &mut Line<'a>, data: &mut Vec<u8>) -> Result<(), ParseError> {
     let mut digits = Digits::new(base);
-    digits.read(first, data)?;
     let mut last = *first;
-    while let Some(word) = line.maybe()? {
-        digits.read(&word, data)?;
-        last = word;
-    }
+    line.each_from(first, |word| {
+        last = *word;
+        digits.read(word, data)
+    })?;
     digits.finish(&last)
 }
 
