@@ -8,7 +8,7 @@ use super::base::{self, Base, Digits};
 use super::error::ParseError;
 use super::lex::Word;
 use super::line::Line;
-use super::{location, parameters, special};
+use super::{gateway, identity, location, parameters, prefixes, special};
 
 /// Maximum length of a character string in bytes (RFC 1035 §3.3).
 const STRING_MAX: usize = 255;
@@ -31,8 +31,14 @@ pub(super) enum Field {
     Strings,
     /// String up to the end, without a length.
     Text,
+    /// Two character strings. The text may also have them in one string, or only the first.
+    Pair,
+    /// Character string. The text may have further words, which have no meaning.
+    FirstString,
     /// Binary data up to the end, possibly split into several words.
     Bytes(Base),
+    /// Public key up to the end in base64, or none.
+    Key,
     /// Binary data with a length prefix, `-` if empty (RFC 5155 §3.3).
     Salt,
     /// Hash with a length prefix (RFC 5155 §3.3).
@@ -55,13 +61,23 @@ pub(super) enum Field {
     Location,
     /// Service parameters up to the end (RFC 9460 §2.1).
     Parameters,
+    /// Address prefixes up to the end (RFC 3123 §4).
+    Prefixes,
+    /// Host identity tag and host identity, with their lengths (RFC 8005 §5).
+    Identity,
+    /// Names up to the end.
+    Names,
+    /// Precedence, gateway type, algorithm and gateway (RFC 4025 §2).
+    Gateway,
+    /// Precedence, discovery bit, relay type and relay (RFC 8777 §4.2).
+    Relay,
 }
 
 /// Returns the RDATA fields of a type, or `None` for types that have only the generic form.
 pub(super) fn fields(rtype: Type) -> Option<&'static [Field]> {
     use Field::{
-        Algorithm, Bytes, Certificate, Eui, Groups, Hash, Location, Name, Parameters, Salt, Seconds, String, Strings,
-        Text, Time, Types, U8, U16, U32, V4, V6,
+        Algorithm, Bytes, Certificate, Eui, FirstString, Gateway, Groups, Hash, Identity, Key, Location, Name, Names,
+        Pair, Parameters, Prefixes, Relay, Salt, Seconds, String, Strings, Text, Time, Types, U8, U16, U32, V4, V6,
     };
     const HEX: Field = Bytes(Base::Hex);
     const BASE64: Field = Bytes(Base::Base64);
@@ -77,8 +93,15 @@ pub(super) fn fields(rtype: Type) -> Option<&'static [Field]> {
         Type::SOA => &[Name, Name, U32, Seconds, Seconds, Seconds, Seconds],
         Type::RP | Type::MINFO | Type::TALINK => &[Name, Name],
         Type::PX => &[U16, Name, Name],
-        Type::TXT | Type::SPF | Type::NINFO | Type::AVC | Type::ISDN => &[Strings],
-        Type::HINFO => &[String, String],
+        Type::TXT | Type::SPF | Type::NINFO | Type::AVC | Type::ISDN | Type::RESINFO => &[Strings],
+        Type::HINFO => &[Pair],
+        Type::UINFO => &[FirstString],
+        Type::UID | Type::GID => &[U32],
+        Type::EID | Type::NIMLOC => &[HEX],
+        Type::APL => &[Prefixes],
+        Type::HIP => &[Identity, Names],
+        Type::IPSECKEY => &[Gateway, Key],
+        Type::AMTRELAY => &[Relay],
         Type::X25 => &[String],
         Type::GPOS => &[String, String, String],
         Type::CAA => &[U8, String, Text],
@@ -87,9 +110,12 @@ pub(super) fn fields(rtype: Type) -> Option<&'static [Field]> {
         Type::LOC => &[Location],
         Type::SVCB | Type::HTTPS => &[U16, Name, Parameters],
         Type::DS | Type::CDS | Type::DLV | Type::TA => &[U16, Algorithm, U8, HEX],
-        Type::DNSKEY | Type::CDNSKEY | Type::KEY | Type::RKEY => &[U16, U8, Algorithm, BASE64],
+        Type::DNSKEY | Type::CDNSKEY | Type::RKEY => &[U16, U8, Algorithm, BASE64],
+        // RFC 2535 §3.1.2: flags may say that there is no key.
+        Type::KEY => &[U16, U8, Algorithm, Key],
         Type::RRSIG | Type::SIG => &[Field::Type, Algorithm, U8, Seconds, Time, Time, U16, Name, BASE64],
-        Type::NSEC => &[Name, Types],
+        // NXT with the bitmaps of NSEC, as CoreDNS has it. Those of RFC 2535 §5.2 have been obsolete since RFC 3755.
+        Type::NSEC | Type::NXT => &[Name, Types],
         Type::NSEC3 => &[U8, U8, U16, Salt, Hash, Types],
         Type::NSEC3PARAM => &[U8, U8, U16, Salt],
         Type::CSYNC => &[U32, U16, Types],
@@ -148,14 +174,10 @@ fn generic(rtype: Type, sign: &Word<'_>, line: &mut Line<'_>, data: &mut Vec<u8>
 
 impl Field {
     /// Parses this field. `word` is its first word.
-    fn read<'a>(self, word: &Word<'a>, line: &mut Line<'a>, data: &mut Vec<u8>) -> Result<(), ParseError> {
+    pub(super) fn read<'a>(self, word: &Word<'a>, line: &mut Line<'a>, data: &mut Vec<u8>) -> Result<(), ParseError> {
         let what = self.what();
         match self {
-            Field::Name => {
-                let mut name = Name::root();
-                word.name(line.origin.as_ref(), &mut name)?;
-                data.extend_from_slice(name.as_bytes());
-            }
+            Field::Name => name(word, line.origin.as_ref(), data)?,
             Field::U8 => data.push(word.parse(what)?),
             Field::U16 => data.extend(word.parse::<u16>(what)?.to_be_bytes()),
             Field::U32 => data.extend(word.parse::<u32>(what)?.to_be_bytes()),
@@ -165,7 +187,13 @@ impl Field {
             Field::String => string(word, data)?,
             Field::Strings => line.each_from(word, |word| strings(word, data))?,
             Field::Text => word.unescaped(|byte| data.push(byte))?,
+            Field::Pair => pair(word, line, data)?,
+            Field::FirstString => {
+                string(word, data)?;
+                while line.maybe()?.is_some() {}
+            }
             Field::Bytes(base) => bytes(base, word, line, data)?,
+            Field::Key => bytes(Base::Base64, word, line, data)?,
             Field::Salt | Field::Hash => {
                 let base = if self == Field::Hash { Base::Base32 } else { Base::Hex };
                 counted(word, data, |data| if word.raw == b"-" { Ok(()) } else { base::read(base, word, data) })?;
@@ -181,26 +209,34 @@ impl Field {
             Field::Location => location::read(word, line, data)?,
             Field::Types => special::types(word, line, data)?,
             Field::Parameters => parameters::read(word, line, data)?,
+            Field::Prefixes => prefixes::read(word, line, data)?,
+            Field::Identity => identity::read(word, line, data)?,
+            Field::Names => {
+                let origin = line.origin.clone();
+                line.each_from(word, |word| name(word, origin.as_ref(), data))?;
+            }
+            Field::Gateway => gateway::read(word, line, data)?,
+            Field::Relay => gateway::read_relay(word, line, data)?,
         }
         Ok(())
     }
 
     /// Returns true for fields that take the rest of the line and need no word.
     const fn may_be_empty(self) -> bool {
-        matches!(self, Field::Types | Field::Parameters)
+        matches!(self, Field::Types | Field::Parameters | Field::Key | Field::Prefixes | Field::Names)
     }
 
-    const fn what(self) -> &'static str {
+    pub(super) const fn what(self) -> &'static str {
         match self {
-            Field::Name => "a name",
-            Field::U8 => "a number from 0 to 255",
+            Field::Name | Field::Names => "a name",
+            Field::U8 | Field::Identity | Field::Gateway | Field::Relay => "a number from 0 to 255",
             Field::U16 => "a number from 0 to 65535",
             Field::U32 => "a number from 0 to 4294967295",
             Field::Seconds => "a time in seconds",
             Field::V4 => "an IPv4 address",
             Field::V6 => "an IPv6 address",
-            Field::String | Field::Strings | Field::Text => "a string",
-            Field::Bytes(Base::Base64) => "base64 digits",
+            Field::String | Field::Strings | Field::Pair | Field::FirstString | Field::Text => "a string",
+            Field::Bytes(Base::Base64) | Field::Key => "base64 digits",
             Field::Bytes(_) => "hexadecimal digits",
             Field::Salt => "a salt in hexadecimal digits, or `-`",
             Field::Hash => "a hash in base32",
@@ -212,6 +248,7 @@ impl Field {
             Field::Groups => "four groups of hexadecimal digits separated by `:`",
             Field::Location => "a location",
             Field::Parameters => "service parameters",
+            Field::Prefixes => prefixes::WHAT,
         }
     }
 
@@ -226,11 +263,26 @@ impl Field {
             Field::V6 | Field::Location => 16,
             Field::Eui(len) => len,
             Field::Groups => 8,
-            Field::String | Field::Salt | Field::Hash => 1 + usize::from(*data.first()?),
+            Field::String | Field::FirstString | Field::Salt | Field::Hash => 1 + usize::from(*data.first()?),
             Field::Strings => character_strings(data)?,
-            Field::Text | Field::Bytes(_) => data.len(),
+            Field::Pair => {
+                let first = Field::String.len(data)?;
+                first + Field::String.len(data.get(first..)?)?
+            }
+            Field::Text | Field::Bytes(_) | Field::Key => data.len(),
             Field::Types => special::bitmaps(data)?,
             Field::Parameters => parameters::well_formed(data)?,
+            Field::Prefixes => prefixes::well_formed(data)?,
+            Field::Identity => identity::len(data)?,
+            Field::Names => {
+                let mut rest = data;
+                while !rest.is_empty() {
+                    rest = rest.get(name_at_start(rest)?.len()..)?;
+                }
+                data.len()
+            }
+            Field::Gateway => gateway::len(data)?,
+            Field::Relay => gateway::len_of_relay(data)?,
         };
         (len <= data.len()).then_some(len)
     }
@@ -251,6 +303,38 @@ fn counted(
 
 pub(super) fn string(word: &Word<'_>, data: &mut Vec<u8>) -> Result<(), ParseError> {
     counted(word, data, |data| word.unescaped(|byte| data.push(byte)))
+}
+
+fn name(word: &Word<'_>, origin: NameRef<'_>, data: &mut Vec<u8>) -> Result<(), ParseError> {
+    let mut name = Name::root();
+    word.name(origin, &mut name)?;
+    data.extend_from_slice(name.as_bytes());
+    Ok(())
+}
+
+/// Parses two strings. As in CoreDNS, a text of one string is split at its blanks, and all strings after the first are
+/// joined by blanks.
+fn pair<'a>(first: &Word<'a>, line: &mut Line<'a>, data: &mut Vec<u8>) -> Result<(), ParseError> {
+    let mut words = Vec::new();
+    line.each_from(first, |word| {
+        words.push(*word);
+        Ok(())
+    })?;
+    if words.len() == 1 && first.raw.contains(&b' ') {
+        let pieces = first.raw.split(|byte| *byte == b' ').filter(|piece| !piece.is_empty());
+        words = pieces.map(|raw| Word { raw, ..*first }).collect();
+    }
+    let (first, others) = words.split_first().unwrap_or((first, &[]));
+    string(first, data)?;
+    counted(others.last().unwrap_or(first), data, |data| {
+        for (at, word) in others.iter().enumerate() {
+            if at > 0 {
+                data.push(b' ');
+            }
+            word.unescaped(|byte| data.push(byte))?;
+        }
+        Ok(())
+    })
 }
 
 /// Encodes a text as one or more character strings. A quote begins or ends a string also within a word: `a"b"` is two.
@@ -339,7 +423,8 @@ pub fn is_well_formed(rtype: Type, data: &[u8]) -> bool {
 }
 
 /// Converts names in RDATA to lower case for the canonical form. RFC 4034 §6.2 lists the affected types. Newer types
-/// are not among them, and RFC 6840 §5.1 removed NSEC. The names must be uncompressed.
+/// are not among them, and RFC 6840 §5.1 removed NSEC. The names must be uncompressed. Names within other fields, as
+/// those of HIP, IPSECKEY and AMTRELAY, keep their case everywhere (RFC 3597 §6, §7).
 pub(crate) fn lowercase_names(rtype: Type, data: &mut [u8]) {
     const NEWER: [Type; 6] = [Type::NSEC, Type::SVCB, Type::HTTPS, Type::LP, Type::TALINK, Type::NSAP_PTR];
     if !NEWER.contains(&rtype) {

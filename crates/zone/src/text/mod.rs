@@ -7,10 +7,13 @@ mod base;
 mod data;
 mod entry;
 mod error;
+mod gateway;
+mod identity;
 mod lex;
 mod line;
 mod location;
 mod parameters;
+mod prefixes;
 mod print;
 mod special;
 

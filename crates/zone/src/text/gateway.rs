@@ -1,0 +1,108 @@
+//! Gateways of IPSECKEY records (RFC 4025) and relays of AMTRELAY records (RFC 8777). Both are nothing, an address or a
+//! name, and a number before them says which.
+//!
+//! Names here are never compressed (RFC 3597 §4). Data with a number above [`NAME`] have no text form but the generic one.
+
+use super::data::Field;
+use super::error::ParseError;
+use super::lex::Word;
+use super::line::Line;
+
+const NONE: u8 = 0;
+const V4: u8 = 1;
+const V6: u8 = 2;
+const NAME: u8 = 3;
+/// Bit of an AMTRELAY record that is set if the relay may be found without it (RFC 8777 §4.2.2).
+const DISCOVERY: u8 = 0x80;
+const HOST_TYPE: &str = "0 (none), 1 (IPv4 address), 2 (IPv6 address) or 3 (name)";
+
+/// Parses the fields of an IPSECKEY record before its key. `first` is the precedence.
+pub(super) fn read<'a>(first: &Word<'a>, line: &mut Line<'a>, data: &mut Vec<u8>) -> Result<(), ParseError> {
+    let precedence = first.parse(Field::U8.what())?;
+    let host_type = read_type(line)?;
+    let algorithm = line.word(Field::U8.what())?.parse(Field::U8.what())?;
+    data.extend([precedence, host_type, algorithm]);
+    read_host(host_type, line, data)
+}
+
+/// Parses the fields of an AMTRELAY record. `first` is the precedence.
+pub(super) fn read_relay<'a>(first: &Word<'a>, line: &mut Line<'a>, data: &mut Vec<u8>) -> Result<(), ParseError> {
+    const WHAT: &str = "the discovery bit, 0 or 1";
+    let precedence = first.parse(Field::U8.what())?;
+    let word = line.word(WHAT)?;
+    let discovery = match word.raw {
+        b"0" => 0,
+        b"1" => DISCOVERY,
+        _ => return Err(word.unexpected(WHAT)),
+    };
+    let host_type = read_type(line)?;
+    data.extend([precedence, discovery | host_type]);
+    read_host(host_type, line, data)
+}
+
+fn read_type(line: &mut Line<'_>) -> Result<u8, ParseError> {
+    let word = line.word(HOST_TYPE)?;
+    let number = word.parse(HOST_TYPE)?;
+    if number > NAME { Err(word.unexpected(HOST_TYPE)) } else { Ok(number) }
+}
+
+fn read_host(host_type: u8, line: &mut Line<'_>, data: &mut Vec<u8>) -> Result<(), ParseError> {
+    let field = field(host_type);
+    let what = field.map_or("`.`, as the type before it is 0", Field::what);
+    let word = line.word(what)?;
+    match field {
+        Some(field) => field.read(&word, line, data),
+        None if word.raw == b"." => Ok(()),
+        None => Err(word.unexpected(what)),
+    }
+}
+
+/// Returns the field that a type of gateway has in the data.
+const fn field(host_type: u8) -> Option<Field> {
+    match host_type {
+        V4 => Some(Field::V4),
+        V6 => Some(Field::V6),
+        NAME => Some(Field::Name),
+        _ => None,
+    }
+}
+
+/// Returns the length of [`Field::Gateway`] at the start of `data`.
+pub(super) fn len(data: &[u8]) -> Option<usize> {
+    let ([_, host_type, _], host) = data.split_first_chunk()?;
+    Some(3 + len_of_host(*host_type, host)?)
+}
+
+/// Returns the length of [`Field::Relay`] at the start of `data`.
+pub(super) fn len_of_relay(data: &[u8]) -> Option<usize> {
+    let ([_, host_type], host) = data.split_first_chunk()?;
+    Some(2 + len_of_host(host_type & !DISCOVERY, host)?)
+}
+
+fn len_of_host(host_type: u8, host: &[u8]) -> Option<usize> {
+    match field(host_type) {
+        Some(field) => field.len(host),
+        None if host_type == NONE => Some(0),
+        None => Some(host.len()),
+    }
+}
+
+/// Prints a [`Field::Gateway`].
+pub(super) fn print(data: &[u8]) -> Option<String> {
+    let ([precedence, host_type, algorithm], host) = data.split_first_chunk()?;
+    Some(format!("{precedence} {host_type} {algorithm} {}", print_host(*host_type, host)?))
+}
+
+/// Prints a [`Field::Relay`].
+pub(super) fn print_relay(data: &[u8]) -> Option<String> {
+    let ([precedence, byte], host) = data.split_first_chunk()?;
+    let (discovery, host_type) = (byte >> 7, byte & !DISCOVERY);
+    Some(format!("{precedence} {discovery} {host_type} {}", print_host(host_type, host)?))
+}
+
+fn print_host(host_type: u8, host: &[u8]) -> Option<String> {
+    match field(host_type) {
+        Some(field) => field.print(host),
+        None => (host_type == NONE).then(|| ".".to_owned()),
+    }
+}
