@@ -1,7 +1,7 @@
 //! Gateways of IPSECKEY records (RFC 4025) and relays of AMTRELAY records (RFC 8777). Both are nothing, an address or a
 //! name, and a number before them says which.
 //!
-//! Names here are never compressed (RFC 3597 §4). Data with a number above [`NAME`] have no text form but the generic one.
+//! Names here are never compressed (RFC 3597 §4). Data with a number above 3 have the generic text form alone.
 
 use super::data::Field;
 use super::error::ParseError;

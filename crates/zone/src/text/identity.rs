@@ -1,5 +1,5 @@
-//! Host identities of HIP records (RFC 8005 §5), such as `2 200100107B1A74DF365639CC39F1D578 AwEAAbdx`: algorithm, host
-//! identity tag in hexadecimal digits, and public key in base64, each of them one word.
+//! Host identities of HIP records (RFC 8005 §5), such as `2 200100107B1A74DF365639CC39F1D578 AwEAAbdx`: algorithm,
+//! host identity tag in hexadecimal digits, and public key in base64, each of them one word.
 
 use super::base::{self, Base};
 use super::data::Field;
