@@ -2,12 +2,13 @@
 
 use core::net::{Ipv4Addr, Ipv6Addr};
 
-use wire::{Name, NameError, NameRef, Type};
+use wire::{NameError, Type};
 
 use super::base::{self, Base, Digits};
 use super::error::ParseError;
 use super::lex::Word;
 use super::line::Line;
+use super::names::{self, name_at_start};
 use super::{gateway, identity, location, parameters, prefixes, special};
 
 /// Maximum length of a character string in bytes (RFC 1035 §3.3).
@@ -174,10 +175,10 @@ fn generic(rtype: Type, sign: &Word<'_>, line: &mut Line<'_>, data: &mut Vec<u8>
 
 impl Field {
     /// Parses this field. `word` is its first word.
-    pub(super) fn read<'a>(self, word: &Word<'a>, line: &mut Line<'a>, data: &mut Vec<u8>) -> Result<(), ParseError> {
+    fn read<'a>(self, word: &Word<'a>, line: &mut Line<'a>, data: &mut Vec<u8>) -> Result<(), ParseError> {
         let what = self.what();
         match self {
-            Field::Name => name(word, line.origin.as_ref(), data)?,
+            Field::Name => names::read(word, line.origin.as_ref(), data)?,
             Field::U8 => data.push(word.parse(what)?),
             Field::U16 => data.extend(word.parse::<u16>(what)?.to_be_bytes()),
             Field::U32 => data.extend(word.parse::<u32>(what)?.to_be_bytes()),
@@ -213,7 +214,7 @@ impl Field {
             Field::Identity => identity::read(word, line, data)?,
             Field::Names => {
                 let origin = line.origin.clone();
-                line.each_from(word, |word| name(word, origin.as_ref(), data))?;
+                line.each_from(word, |word| names::read(word, origin.as_ref(), data))?;
             }
             Field::Gateway => gateway::read(word, line, data)?,
             Field::Relay => gateway::read_relay(word, line, data)?,
@@ -226,7 +227,7 @@ impl Field {
         matches!(self, Field::Types | Field::Parameters | Field::Key | Field::Prefixes | Field::Names)
     }
 
-    pub(super) const fn what(self) -> &'static str {
+    const fn what(self) -> &'static str {
         match self {
             Field::Name | Field::Names => "a name",
             Field::U8 | Field::Identity | Field::Gateway | Field::Relay => "a number from 0 to 255",
@@ -274,13 +275,7 @@ impl Field {
             Field::Parameters => parameters::well_formed(data)?,
             Field::Prefixes => prefixes::well_formed(data)?,
             Field::Identity => identity::len(data)?,
-            Field::Names => {
-                let mut rest = data;
-                while !rest.is_empty() {
-                    rest = rest.get(name_at_start(rest)?.len()..)?;
-                }
-                data.len()
-            }
+            Field::Names => names::well_formed(data)?,
             Field::Gateway => gateway::len(data)?,
             Field::Relay => gateway::len_of_relay(data)?,
         };
@@ -303,13 +298,6 @@ fn counted(
 
 pub(super) fn string(word: &Word<'_>, data: &mut Vec<u8>) -> Result<(), ParseError> {
     counted(word, data, |data| word.unescaped(|byte| data.push(byte)))
-}
-
-fn name(word: &Word<'_>, origin: NameRef<'_>, data: &mut Vec<u8>) -> Result<(), ParseError> {
-    let mut name = Name::root();
-    word.name(origin, &mut name)?;
-    data.extend_from_slice(name.as_bytes());
-    Ok(())
 }
 
 /// Parses two strings. As in CoreDNS, a text of one string is split at its blanks, and all strings after the first are
@@ -394,18 +382,6 @@ fn character_strings(data: &[u8]) -> Option<usize> {
         at += 1 + usize::from(*length);
     }
     (at == data.len() && at > 0).then_some(at)
-}
-
-/// Returns the uncompressed name at the start of `data`.
-pub(crate) fn name_at_start(data: &[u8]) -> Option<NameRef<'_>> {
-    let mut end = 0;
-    loop {
-        let length = *data.get(end)?;
-        end += 1 + usize::from(length);
-        if length == 0 {
-            return NameRef::from_bytes(data.get(..end)?).ok();
-        }
-    }
 }
 
 /// Returns true if `data` is valid RDATA of this type with uncompressed names. Any data is valid for an unknown type.

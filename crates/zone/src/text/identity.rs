@@ -2,7 +2,6 @@
 //! host identity tag in hexadecimal digits, and public key in base64, each of them one word.
 
 use super::base::{self, Base};
-use super::data::Field;
 use super::error::ParseError;
 use super::lex::Word;
 use super::line::Line;
@@ -12,7 +11,7 @@ const HEAD_LEN: usize = 4;
 
 /// Parses an identity. `first` is the algorithm.
 pub(super) fn read<'a>(first: &Word<'a>, line: &mut Line<'a>, data: &mut Vec<u8>) -> Result<(), ParseError> {
-    let algorithm = first.parse(Field::U8.what())?;
+    let algorithm = first.parse("a number from 0 to 255")?;
     let tag = line.word("a host identity tag in hexadecimal digits")?;
     let key = line.word("a public key in base64")?;
     let head = data.len();

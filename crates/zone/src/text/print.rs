@@ -6,7 +6,8 @@ use core::net::{Ipv4Addr, Ipv6Addr};
 use wire::Type;
 
 use super::base::Base;
-use super::data::{Field, fields, name_at_start};
+use super::data::{Field, fields};
+use super::names::name_at_start;
 use super::special::{date, types_of};
 use super::{gateway, identity, prefixes};
 
@@ -46,7 +47,7 @@ fn print(fields: &[Field], rdata: &[u8]) -> Option<String> {
 
 impl Field {
     /// Prints this field. Returns `None` if the field can only be written in the generic form.
-    pub(super) fn print(self, data: &[u8]) -> Option<String> {
+    fn print(self, data: &[u8]) -> Option<String> {
         Some(match self {
             Field::Name => name_at_start(data)?.to_string(),
             Field::U8 | Field::U16 | Field::U32 | Field::Seconds | Field::Algorithm | Field::Certificate => {
