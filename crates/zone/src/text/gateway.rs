@@ -84,7 +84,7 @@ fn len_of_host(host_type: u8, host: &[u8]) -> Option<usize> {
         NONE => Some(0),
         V4 => Some(4),
         V6 => Some(16),
-        NAME => name_at_start(host).map(|name| name.len()),
+        NAME => Some(name_at_start(host)?.len()),
         _ => Some(host.len()),
     }
 }
