@@ -73,11 +73,12 @@ codes! {
         NSEC3 = 50 => "NSEC3", NSEC3PARAM = 51 => "NSEC3PARAM", TLSA = 52 => "TLSA", SMIMEA = 53 => "SMIMEA",
         HIP = 55 => "HIP", NINFO = 56 => "NINFO", RKEY = 57 => "RKEY", TALINK = 58 => "TALINK", CDS = 59 => "CDS",
         CDNSKEY = 60 => "CDNSKEY", OPENPGPKEY = 61 => "OPENPGPKEY", CSYNC = 62 => "CSYNC", ZONEMD = 63 => "ZONEMD",
-        SVCB = 64 => "SVCB", HTTPS = 65 => "HTTPS", SPF = 99 => "SPF", NID = 104 => "NID", L32 = 105 => "L32",
-        L64 = 106 => "L64", LP = 107 => "LP", EUI48 = 108 => "EUI48", EUI64 = 109 => "EUI64", TKEY = 249 => "TKEY",
-        TSIG = 250 => "TSIG", IXFR = 251 => "IXFR", AXFR = 252 => "AXFR", MAILB = 253 => "MAILB",
+        SVCB = 64 => "SVCB", HTTPS = 65 => "HTTPS", SPF = 99 => "SPF", UINFO = 100 => "UINFO", UID = 101 => "UID",
+        GID = 102 => "GID", UNSPEC = 103 => "UNSPEC", NID = 104 => "NID", L32 = 105 => "L32", L64 = 106 => "L64",
+        LP = 107 => "LP", EUI48 = 108 => "EUI48", EUI64 = 109 => "EUI64", NXNAME = 128 => "NXNAME",
+        TKEY = 249 => "TKEY", TSIG = 250 => "TSIG", IXFR = 251 => "IXFR", AXFR = 252 => "AXFR", MAILB = 253 => "MAILB",
         MAILA = 254 => "MAILA", ANY = 255 => "ANY", URI = 256 => "URI", CAA = 257 => "CAA", AVC = 258 => "AVC",
-        AMTRELAY = 260 => "AMTRELAY", TA = 32768 => "TA", DLV = 32769 => "DLV",
+        AMTRELAY = 260 => "AMTRELAY", RESINFO = 261 => "RESINFO", TA = 32768 => "TA", DLV = 32769 => "DLV",
     }
 }
 

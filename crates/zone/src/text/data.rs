@@ -2,13 +2,14 @@
 
 use core::net::{Ipv4Addr, Ipv6Addr};
 
-use wire::{Name, NameError, NameRef, Type};
+use wire::{NameError, Type};
 
 use super::base::{self, Base, Digits};
 use super::error::ParseError;
 use super::lex::Word;
 use super::line::Line;
-use super::{location, parameters, special};
+use super::names::{self, name_at_start};
+use super::{gateway, identity, location, parameters, prefixes, special};
 
 /// Maximum length of a character string in bytes (RFC 1035 §3.3).
 const STRING_MAX: usize = 255;
@@ -31,8 +32,14 @@ pub(super) enum Field {
     Strings,
     /// String up to the end, without a length.
     Text,
+    /// Two character strings. The text may also have them in one string, or only the first.
+    Pair,
+    /// Character string. The text may have further words, which have no meaning.
+    FirstString,
     /// Binary data up to the end, possibly split into several words.
     Bytes(Base),
+    /// Public key up to the end in base64, or none.
+    Key,
     /// Binary data with a length prefix, `-` if empty (RFC 5155 §3.3).
     Salt,
     /// Hash with a length prefix (RFC 5155 §3.3).
@@ -55,13 +62,23 @@ pub(super) enum Field {
     Location,
     /// Service parameters up to the end (RFC 9460 §2.1).
     Parameters,
+    /// Address prefixes up to the end (RFC 3123 §4).
+    Prefixes,
+    /// Host identity tag and host identity, with their lengths (RFC 8005 §5).
+    Identity,
+    /// Names up to the end.
+    Names,
+    /// Precedence, gateway type, algorithm and gateway (RFC 4025 §2).
+    Gateway,
+    /// Precedence, discovery bit, relay type and relay (RFC 8777 §4.2).
+    Relay,
 }
 
 /// Returns the RDATA fields of a type, or `None` for types that have only the generic form.
 pub(super) fn fields(rtype: Type) -> Option<&'static [Field]> {
     use Field::{
-        Algorithm, Bytes, Certificate, Eui, Groups, Hash, Location, Name, Parameters, Salt, Seconds, String, Strings,
-        Text, Time, Types, U8, U16, U32, V4, V6,
+        Algorithm, Bytes, Certificate, Eui, FirstString, Gateway, Groups, Hash, Identity, Key, Location, Name, Names,
+        Pair, Parameters, Prefixes, Relay, Salt, Seconds, String, Strings, Text, Time, Types, U8, U16, U32, V4, V6,
     };
     const HEX: Field = Bytes(Base::Hex);
     const BASE64: Field = Bytes(Base::Base64);
@@ -77,8 +94,15 @@ pub(super) fn fields(rtype: Type) -> Option<&'static [Field]> {
         Type::SOA => &[Name, Name, U32, Seconds, Seconds, Seconds, Seconds],
         Type::RP | Type::MINFO | Type::TALINK => &[Name, Name],
         Type::PX => &[U16, Name, Name],
-        Type::TXT | Type::SPF | Type::NINFO | Type::AVC | Type::ISDN => &[Strings],
-        Type::HINFO => &[String, String],
+        Type::TXT | Type::SPF | Type::NINFO | Type::AVC | Type::ISDN | Type::RESINFO => &[Strings],
+        Type::HINFO => &[Pair],
+        Type::UINFO => &[FirstString],
+        Type::UID | Type::GID => &[U32],
+        Type::EID | Type::NIMLOC => &[HEX],
+        Type::APL => &[Prefixes],
+        Type::HIP => &[Identity, Names],
+        Type::IPSECKEY => &[Gateway, Key],
+        Type::AMTRELAY => &[Relay],
         Type::X25 => &[String],
         Type::GPOS => &[String, String, String],
         Type::CAA => &[U8, String, Text],
@@ -87,9 +111,12 @@ pub(super) fn fields(rtype: Type) -> Option<&'static [Field]> {
         Type::LOC => &[Location],
         Type::SVCB | Type::HTTPS => &[U16, Name, Parameters],
         Type::DS | Type::CDS | Type::DLV | Type::TA => &[U16, Algorithm, U8, HEX],
-        Type::DNSKEY | Type::CDNSKEY | Type::KEY | Type::RKEY => &[U16, U8, Algorithm, BASE64],
+        Type::DNSKEY | Type::CDNSKEY | Type::RKEY => &[U16, U8, Algorithm, BASE64],
+        // RFC 2535 §3.1.2: flags may say that there is no key.
+        Type::KEY => &[U16, U8, Algorithm, Key],
         Type::RRSIG | Type::SIG => &[Field::Type, Algorithm, U8, Seconds, Time, Time, U16, Name, BASE64],
-        Type::NSEC => &[Name, Types],
+        // NXT with the bitmaps of NSEC, as CoreDNS has it. Those of RFC 2535 §5.2 have been obsolete since RFC 3755.
+        Type::NSEC | Type::NXT => &[Name, Types],
         Type::NSEC3 => &[U8, U8, U16, Salt, Hash, Types],
         Type::NSEC3PARAM => &[U8, U8, U16, Salt],
         Type::CSYNC => &[U32, U16, Types],
@@ -112,21 +139,16 @@ pub(super) fn read(rtype: Type, line: &mut Line<'_>, data: &mut Vec<u8>) -> Resu
         let sign = line.word("RDATA in the form `\\# LENGTH HEX`")?;
         return generic(rtype, &sign, line, data);
     };
-    let mut rest = fields.iter();
-    if let Some(field) = rest.next() {
-        let word = line.word(field.what())?;
-        if word.raw == b"\\#" && !word.quoted {
+    for (at, field) in fields.iter().enumerate() {
+        let word = match line.maybe()? {
+            Some(word) => word,
+            None if field.may_be_empty() => continue,
+            None => return Err(line.missing(field.what())),
+        };
+        if at == 0 && word.raw == b"\\#" && !word.quoted {
             return generic(rtype, &word, line, data);
         }
         field.read(&word, line, data)?;
-    }
-    for field in rest {
-        if matches!(field, Field::Types | Field::Parameters) {
-            field.read_rest(line, data)?;
-        } else {
-            let word = line.word(field.what())?;
-            field.read(&word, line, data)?;
-        }
     }
     Ok(())
 }
@@ -153,14 +175,10 @@ fn generic(rtype: Type, sign: &Word<'_>, line: &mut Line<'_>, data: &mut Vec<u8>
 
 impl Field {
     /// Parses this field. `word` is its first word.
-    fn read(self, word: &Word<'_>, line: &mut Line<'_>, data: &mut Vec<u8>) -> Result<(), ParseError> {
+    fn read<'a>(self, word: &Word<'a>, line: &mut Line<'a>, data: &mut Vec<u8>) -> Result<(), ParseError> {
         let what = self.what();
         match self {
-            Field::Name => {
-                let mut name = Name::root();
-                word.name(line.origin.as_ref(), &mut name)?;
-                data.extend_from_slice(name.as_bytes());
-            }
+            Field::Name => names::read(word, line.origin.as_ref(), data)?,
             Field::U8 => data.push(word.parse(what)?),
             Field::U16 => data.extend(word.parse::<u16>(what)?.to_be_bytes()),
             Field::U32 => data.extend(word.parse::<u32>(what)?.to_be_bytes()),
@@ -168,14 +186,15 @@ impl Field {
             Field::V4 => data.extend(word.parse::<Ipv4Addr>(what)?.octets()),
             Field::V6 => data.extend(word.parse::<Ipv6Addr>(what)?.octets()),
             Field::String => string(word, data)?,
-            Field::Strings => {
-                strings(word, data)?;
-                while let Some(word) = line.maybe()? {
-                    strings(&word, data)?;
-                }
-            }
+            Field::Strings => line.each_from(word, |word| strings(word, data))?,
             Field::Text => word.unescaped(|byte| data.push(byte))?,
+            Field::Pair => pair(word, line, data)?,
+            Field::FirstString => {
+                string(word, data)?;
+                while line.maybe()?.is_some() {}
+            }
             Field::Bytes(base) => bytes(base, word, line, data)?,
+            Field::Key => bytes(Base::Base64, word, line, data)?,
             Field::Salt | Field::Hash => {
                 let base = if self == Field::Hash { Base::Base32 } else { Base::Hex };
                 counted(word, data, |data| if word.raw == b"-" { Ok(()) } else { base::read(base, word, data) })?;
@@ -189,28 +208,36 @@ impl Field {
             Field::Eui(len) => special::eui(word, len, data).ok_or_else(|| word.unexpected(what))?,
             Field::Groups => special::groups(word, data).ok_or_else(|| word.unexpected(what))?,
             Field::Location => location::read(word, line, data)?,
-            // These fields may be empty, so `read_rest` parses them.
-            Field::Types | Field::Parameters => {}
+            Field::Types => special::types(word, line, data)?,
+            Field::Parameters => parameters::read(word, line, data)?,
+            Field::Prefixes => prefixes::read(word, line, data)?,
+            Field::Identity => identity::read(word, line, data)?,
+            Field::Names => {
+                let origin = line.origin.clone();
+                line.each_from(word, |word| names::read(word, origin.as_ref(), data))?;
+            }
+            Field::Gateway => gateway::read(word, line, data)?,
+            Field::Relay => gateway::read_relay(word, line, data)?,
         }
         Ok(())
     }
 
-    /// Parses a field that takes the rest of the line and may be empty.
-    fn read_rest(self, line: &mut Line<'_>, data: &mut Vec<u8>) -> Result<(), ParseError> {
-        if self == Field::Types { special::types(line, data) } else { parameters::read(line, data) }
+    /// Returns true for fields that take the rest of the line and need no word.
+    const fn may_be_empty(self) -> bool {
+        matches!(self, Field::Types | Field::Parameters | Field::Key | Field::Prefixes | Field::Names)
     }
 
     const fn what(self) -> &'static str {
         match self {
-            Field::Name => "a name",
-            Field::U8 => "a number from 0 to 255",
+            Field::Name | Field::Names => "a name",
+            Field::U8 | Field::Identity | Field::Gateway | Field::Relay => "a number from 0 to 255",
             Field::U16 => "a number from 0 to 65535",
             Field::U32 => "a number from 0 to 4294967295",
             Field::Seconds => "a time in seconds",
             Field::V4 => "an IPv4 address",
             Field::V6 => "an IPv6 address",
-            Field::String | Field::Strings | Field::Text => "a string",
-            Field::Bytes(Base::Base64) => "base64 digits",
+            Field::String | Field::Strings | Field::Pair | Field::FirstString | Field::Text => "a string",
+            Field::Bytes(Base::Base64) | Field::Key => "base64 digits",
             Field::Bytes(_) => "hexadecimal digits",
             Field::Salt => "a salt in hexadecimal digits, or `-`",
             Field::Hash => "a hash in base32",
@@ -222,6 +249,7 @@ impl Field {
             Field::Groups => "four groups of hexadecimal digits separated by `:`",
             Field::Location => "a location",
             Field::Parameters => "service parameters",
+            Field::Prefixes => prefixes::WHAT,
         }
     }
 
@@ -236,11 +264,20 @@ impl Field {
             Field::V6 | Field::Location => 16,
             Field::Eui(len) => len,
             Field::Groups => 8,
-            Field::String | Field::Salt | Field::Hash => 1 + usize::from(*data.first()?),
+            Field::String | Field::FirstString | Field::Salt | Field::Hash => 1 + usize::from(*data.first()?),
             Field::Strings => character_strings(data)?,
-            Field::Text | Field::Bytes(_) => data.len(),
+            Field::Pair => {
+                let first = Field::String.len(data)?;
+                first + Field::String.len(data.get(first..)?)?
+            }
+            Field::Text | Field::Bytes(_) | Field::Key => data.len(),
             Field::Types => special::bitmaps(data)?,
             Field::Parameters => parameters::well_formed(data)?,
+            Field::Prefixes => prefixes::well_formed(data)?,
+            Field::Identity => identity::len(data)?,
+            Field::Names => names::well_formed(data)?,
+            Field::Gateway => gateway::len(data)?,
+            Field::Relay => gateway::len_of_relay(data)?,
         };
         (len <= data.len()).then_some(len)
     }
@@ -261,6 +298,31 @@ fn counted(
 
 pub(super) fn string(word: &Word<'_>, data: &mut Vec<u8>) -> Result<(), ParseError> {
     counted(word, data, |data| word.unescaped(|byte| data.push(byte)))
+}
+
+/// Parses two strings. As in CoreDNS, a text of one string is split at its blanks, and all strings after the first are
+/// joined by blanks.
+fn pair<'a>(first: &Word<'a>, line: &mut Line<'a>, data: &mut Vec<u8>) -> Result<(), ParseError> {
+    let mut words = Vec::new();
+    line.each_from(first, |word| {
+        words.push(*word);
+        Ok(())
+    })?;
+    if words.len() == 1 && first.raw.contains(&b' ') {
+        let pieces = first.raw.split(|byte| *byte == b' ').filter(|piece| !piece.is_empty());
+        words = pieces.map(|raw| Word { raw, ..*first }).collect();
+    }
+    let (first, others) = words.split_first().unwrap_or((first, &[]));
+    string(first, data)?;
+    counted(others.last().unwrap_or(first), data, |data| {
+        for (at, word) in others.iter().enumerate() {
+            if at > 0 {
+                data.push(b' ');
+            }
+            word.unescaped(|byte| data.push(byte))?;
+        }
+        Ok(())
+    })
 }
 
 /// Encodes a text as one or more character strings. A quote begins or ends a string also within a word: `a"b"` is two.
@@ -304,14 +366,13 @@ fn long_string(word: &Word<'_>, data: &mut Vec<u8>) -> Result<(), ParseError> {
     })
 }
 
-fn bytes(base: Base, first: &Word<'_>, line: &mut Line<'_>, data: &mut Vec<u8>) -> Result<(), ParseError> {
+fn bytes<'a>(base: Base, first: &Word<'a>, line: &mut Line<'a>, data: &mut Vec<u8>) -> Result<(), ParseError> {
     let mut digits = Digits::new(base);
-    digits.read(first, data)?;
     let mut last = *first;
-    while let Some(word) = line.maybe()? {
-        digits.read(&word, data)?;
-        last = word;
-    }
+    line.each_from(first, |word| {
+        last = *word;
+        digits.read(word, data)
+    })?;
     digits.finish(&last)
 }
 
@@ -321,18 +382,6 @@ fn character_strings(data: &[u8]) -> Option<usize> {
         at += 1 + usize::from(*length);
     }
     (at == data.len() && at > 0).then_some(at)
-}
-
-/// Returns the uncompressed name at the start of `data`.
-pub(crate) fn name_at_start(data: &[u8]) -> Option<NameRef<'_>> {
-    let mut end = 0;
-    loop {
-        let length = *data.get(end)?;
-        end += 1 + usize::from(length);
-        if length == 0 {
-            return NameRef::from_bytes(data.get(..end)?).ok();
-        }
-    }
 }
 
 /// Returns true if `data` is valid RDATA of this type with uncompressed names. Any data is valid for an unknown type.
@@ -350,7 +399,8 @@ pub fn is_well_formed(rtype: Type, data: &[u8]) -> bool {
 }
 
 /// Converts names in RDATA to lower case for the canonical form. RFC 4034 §6.2 lists the affected types. Newer types
-/// are not among them, and RFC 6840 §5.1 removed NSEC. The names must be uncompressed.
+/// are not among them, and RFC 6840 §5.1 removed NSEC. The names must be uncompressed. Names within other fields, as
+/// those of HIP, IPSECKEY and AMTRELAY, keep their case everywhere (RFC 3597 §6, §7).
 pub(crate) fn lowercase_names(rtype: Type, data: &mut [u8]) {
     const NEWER: [Type; 6] = [Type::NSEC, Type::SVCB, Type::HTTPS, Type::LP, Type::TALINK, Type::NSAP_PTR];
     if !NEWER.contains(&rtype) {

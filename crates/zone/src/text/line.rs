@@ -47,6 +47,19 @@ impl<'a> Line<'a> {
         self.maybe()?.ok_or_else(|| self.missing(what))
     }
 
+    /// Passes `first` and then each remaining word of the entry to `take`.
+    pub(super) fn each_from(
+        &mut self,
+        first: &Word<'a>,
+        mut take: impl FnMut(&Word<'a>) -> Result<(), ParseError>,
+    ) -> Result<(), ParseError> {
+        take(first)?;
+        while let Some(word) = self.maybe()? {
+            take(&word)?;
+        }
+        Ok(())
+    }
+
     /// Returns the error for an entry that ends where `what` is expected.
     pub(crate) const fn missing(&self, what: &'static str) -> ParseError {
         self.end.error(ParseErrorKind::Missing(what))

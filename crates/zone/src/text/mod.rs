@@ -7,10 +7,14 @@ mod base;
 mod data;
 mod entry;
 mod error;
+mod gateway;
+mod identity;
 mod lex;
 mod line;
 mod location;
+mod names;
 mod parameters;
+mod prefixes;
 mod print;
 mod special;
 
@@ -20,11 +24,12 @@ pub use data::{expand, is_well_formed};
 pub use error::{ParseError, ParseErrorKind};
 pub use print::Data;
 
-pub(crate) use data::{fold_names, has_names, lowercase_names, name_at_start};
+pub(crate) use data::{fold_names, has_names, lowercase_names};
 
 pub(crate) use entry::{Entries, Entry};
 pub(crate) use lex::Word;
 pub(crate) use line::Line;
+pub(crate) use names::name_at_start;
 pub(crate) use special::write_bitmaps;
 
 /// Parsed record.

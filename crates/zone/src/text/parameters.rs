@@ -12,16 +12,17 @@ const KEYS: [&str; 9] =
     ["mandatory", "alpn", "no-default-alpn", "port", "ipv4hint", "ech", "ipv6hint", "dohpath", "ohttp"];
 const WHAT: &str = "a service parameter, as KEY or KEY=VALUE";
 
-/// Parses the parameters up to the end of the line and writes them in ascending order of their keys.
-pub(super) fn read(line: &mut Line<'_>, data: &mut Vec<u8>) -> Result<(), ParseError> {
+/// Parses the parameters from `first` to the end of the line and writes them in ascending order of their keys.
+pub(super) fn read<'a>(first: &Word<'a>, line: &mut Line<'a>, data: &mut Vec<u8>) -> Result<(), ParseError> {
     let mut parameters: Vec<(u16, Vec<u8>)> = Vec::new();
-    while let Some(word) = line.maybe()? {
-        let (key, value) = parameter(&word)?;
+    line.each_from(first, |word| {
+        let (key, value) = parameter(word)?;
         if parameters.iter().any(|(known, _)| *known == key) {
             return Err(word.unexpected("each key only once"));
         }
         parameters.push((key, value));
-    }
+        Ok(())
+    })?;
     parameters.sort_unstable();
     for (key, value) in parameters {
         data.extend(key.to_be_bytes());

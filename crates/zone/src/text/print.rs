@@ -6,8 +6,10 @@ use core::net::{Ipv4Addr, Ipv6Addr};
 use wire::Type;
 
 use super::base::Base;
-use super::data::{Field, fields, name_at_start};
+use super::data::{Field, fields};
+use super::names::name_at_start;
 use super::special::{date, types_of};
+use super::{gateway, identity, prefixes};
 
 /// RDATA of a record, displayed in presentation format.
 #[derive(Clone, Copy)]
@@ -53,11 +55,12 @@ impl Field {
             }
             Field::V4 => Ipv4Addr::from(*data.first_chunk()?).to_string(),
             Field::V6 => Ipv6Addr::from(*data.first_chunk()?).to_string(),
-            Field::String => quoted(data.get(1..)?),
-            Field::Strings => strings(data)?,
+            Field::String | Field::FirstString => quoted(data.get(1..)?),
+            Field::Strings | Field::Pair => strings(data)?,
             Field::Text => quoted(data),
             Field::Bytes(_) if data.is_empty() => return None,
             Field::Bytes(base) => base.print(data),
+            Field::Key => Base::Base64.print(data),
             Field::Salt if data.len() == 1 => "-".to_owned(),
             Field::Salt => Base::Hex.print(data.get(1..)?),
             Field::Hash => Base::Base32.print(data.get(1..).filter(|hash| !hash.is_empty())?),
@@ -66,6 +69,11 @@ impl Field {
             Field::Time => date(number(data)),
             Field::Eui(_) => data.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join("-"),
             Field::Groups => data.chunks(2).map(|pair| Base::Hex.print(pair)).collect::<Vec<_>>().join(":"),
+            Field::Prefixes => prefixes::print(data)?,
+            Field::Identity => identity::print(data)?,
+            Field::Names => names(data)?,
+            Field::Gateway => gateway::print(data)?,
+            Field::Relay => gateway::print_relay(data)?,
             Field::Location | Field::Parameters => return None,
         })
     }
@@ -77,6 +85,16 @@ fn number(data: &[u8]) -> u32 {
 
 fn join(words: impl Iterator<Item = String>) -> String {
     words.collect::<Vec<_>>().join(" ")
+}
+
+fn names(mut data: &[u8]) -> Option<String> {
+    let mut words = Vec::new();
+    while !data.is_empty() {
+        let name = name_at_start(data)?;
+        words.push(name.to_string());
+        data = data.get(name.len()..)?;
+    }
+    Some(words.join(" "))
 }
 
 fn strings(mut data: &[u8]) -> Option<String> {

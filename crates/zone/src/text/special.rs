@@ -126,12 +126,13 @@ const fn days_since_1970(year: i64, month: i64, day: i64) -> i64 {
     365 * year + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + day - 719_469
 }
 
-/// Parses the types up to the end of the line and encodes them as bitmaps.
-pub(super) fn types(line: &mut Line<'_>, data: &mut Vec<u8>) -> Result<(), ParseError> {
+/// Parses the types from `first` to the end of the line and encodes them as bitmaps.
+pub(super) fn types<'a>(first: &Word<'a>, line: &mut Line<'a>, data: &mut Vec<u8>) -> Result<(), ParseError> {
     let mut types = Vec::new();
-    while let Some(word) = line.maybe()? {
+    line.each_from(first, |word| {
         types.push(word.parse::<Type>("a type")?.0);
-    }
+        Ok(())
+    })?;
     write_bitmaps(&mut types, data);
     Ok(())
 }

@@ -1,5 +1,6 @@
 use wire::{Class, Name, Type};
 
+use super::data::{fields, lowercase_names};
 use super::{Data, Record, is_well_formed, record};
 
 fn read(text: &str) -> Result<Record, String> {
@@ -23,6 +24,76 @@ fn parses_and_prints_rdata_of_each_type() {
         assert_eq!(read(&generic).as_ref(), Ok(&record), "{generic}");
         let printed = format!("x {} {}", record.rtype, Data { rtype: record.rtype, rdata: &record.rdata });
         assert_eq!(read(&printed), Ok(record), "{printed}");
+    }
+}
+
+#[test]
+fn refuses_invalid_rdata_of_each_type() {
+    for text in include_str!("invalid.txt").lines() {
+        let read = read(&format!("x {text}"));
+        assert!(read.is_err(), "{text}: {read:?}");
+    }
+}
+
+#[test]
+fn each_type_with_a_format_has_examples() {
+    let count = |lines: &str, rtype: Type| {
+        let mnemonic = rtype.mnemonic().expect("a mnemonic");
+        lines.lines().filter(|line| line.split(' ').next() == Some(mnemonic)).count()
+    };
+    for rtype in (0..=u16::MAX).map(Type).filter(|rtype| fields(*rtype).is_some()) {
+        assert!(count(include_str!("data.txt"), rtype) >= 1, "{rtype} in data.txt");
+        assert!(count(include_str!("invalid.txt"), rtype) >= 2, "{rtype} in invalid.txt");
+    }
+}
+
+/// The types that CoreDNS 1.15.0 reads in text form, except TKEY, which is not for zones (RFC 2930 §2).
+#[test]
+fn has_a_format_for_each_type_of_coredns() {
+    let types = "A AAAA AFSDB AMTRELAY APL AVC CAA CDNSKEY CDS CERT CNAME CSYNC DHCID DLV DNAME DNSKEY DS EID EUI48 \
+        EUI64 GID GPOS HINFO HIP HTTPS IPSECKEY ISDN KEY KX L32 L64 LOC LP MB MD MF MG MINFO MR MX NAPTR NID NIMLOC \
+        NINFO NS NSAP-PTR NSEC NSEC3 NSEC3PARAM NXT OPENPGPKEY PTR PX RESINFO RKEY RP RRSIG RT SIG SMIMEA SOA SPF \
+        SRV SSHFP SVCB TA TALINK TLSA TXT UID UINFO URI X25 ZONEMD";
+    for text in types.split_whitespace() {
+        assert!(text.parse().ok().and_then(fields).is_some(), "{text}");
+    }
+    for text in "ANY ATMA AXFR IXFR MAILA MAILB NULL NXNAME OPT TKEY TSIG UNSPEC".split(' ') {
+        assert!(text.parse::<Type>().is_ok(), "{text}");
+    }
+}
+
+/// Data that only a transfer or the generic form can have: valid, but without a text form of their own.
+#[test]
+fn prints_unusual_data_in_the_generic_form() {
+    for text in [
+        "APL \\# 4 00030000",
+        "APL \\# 5 0001080100",
+        "APL \\# 8 00010804c0000201",
+        "APL \\# 6 00012102c000",
+        "HIP \\# 6 00020002aabb",
+        "HIP \\# 6 02020000aabb",
+        "IPSECKEY \\# 6 0a0402aabbcc",
+        "AMTRELAY \\# 4 0a84aabb",
+    ] {
+        let record = read(&format!("x {text}")).unwrap_or_else(|error| panic!("{text}: {error}"));
+        let printed = format!("{} {}", record.rtype, Data { rtype: record.rtype, rdata: &record.rdata });
+        assert_eq!(printed, text);
+    }
+    for text in [
+        "APL \\# 3 000108",
+        "APL \\# 5 0001080201",
+        "HIP \\# 4 10020000",
+        "HIP \\# 8 01020001aabb0161",
+        "IPSECKEY \\# 3 0a0102",
+        "IPSECKEY \\# 5 0a0302c00c",
+        "AMTRELAY \\# 3 0a0000",
+        "AMTRELAY \\# 5 0a01c00002",
+        "UID \\# 3 000001",
+        "UINFO \\# 3 0161ff",
+        "HINFO \\# 2 0161",
+        "RESINFO \\# 0",
+    ] {
+        assert!(read(&format!("x {text}")).is_err(), "{text}");
     }
 }
 
@@ -79,6 +150,20 @@ fn reports_errors_with_their_position() {
             "x LOC 90 0 0.001 N 0 E 0m",
             "1:7: expected at most 90 degrees of latitude or 180 degrees of longitude, found `90`",
         ),
+        ("x NULL abc", "1:8: expected RDATA in the form `\\# LENGTH HEX`, found `abc`"),
+        (
+            "x APL 1:192.0.2.1/24",
+            "1:7: expected an address prefix as `[!]1:IPV4/LENGTH` or `[!]2:IPV6/LENGTH`, with zeros after the prefix, \
+             found `1:192.0.2.1/24`",
+        ),
+        (
+            "x IPSECKEY 10 4 2 . AQ==",
+            "1:15: expected 0 (none), 1 (IPv4 address), 2 (IPv6 address) or 3 (name), found `4`",
+        ),
+        ("x IPSECKEY 10 0 2 x", "1:19: expected `.`, as the type before it is 0, found `x`"),
+        ("x AMTRELAY 10 2 1 ::1", "1:15: expected the discovery bit, 0 or 1, found `2`"),
+        ("x AMTRELAY 10 0 1 ::1", "1:19: expected an IPv4 address, found `::1`"),
+        ("x HIP 2 2001", "1:13: expected a public key in base64, found the end of the record"),
         ("x LOC 91 N 0 E 0m", "1:7: expected at most 90 degrees of latitude or 180 degrees of longitude, found `91`"),
     ] {
         assert_eq!(read(text).map(|record| record.owner), Err(wanted.to_owned()), "{text}");
@@ -123,6 +208,17 @@ fn prints_rdata_in_presentation_format() {
         ("NSEC3PARAM", "1 0 5 aabb"),
         ("DS", "3613 15 2 00ff"),
         ("CAA", "0 \"issue\" \"ca.test\""),
+        ("APL", "1:192.168.32.0/21 !1:192.168.38.0/28 2:ff00::/8"),
+        ("APL", ""),
+        ("HIP", "2 20010010 AwEAAbdx Rvs1.example.org. rvs2.example.com."),
+        ("IPSECKEY", "10 3 2 Gateway.example.org. AQNRU3mG"),
+        ("IPSECKEY", "10 0 0 ."),
+        ("AMTRELAY", "128 1 3 relay.example.org."),
+        ("AMTRELAY", "10 0 2 2001:db8::15"),
+        ("RESINFO", "\"qnamemin\" \"exterr=15-17\""),
+        ("UINFO", "\"Miek Gieben\""),
+        ("NXT", "host.example.org. A MX"),
+        ("KEY", "49152 3 0"),
         ("SVCB", "\\# 3 000100"),
         ("TYPE65400", "\\# 1 00"),
     ];
@@ -169,5 +265,28 @@ fn a_text_has_at_least_one_string() {
     for (rdata, expected) in [(&b""[..], false), (b"\0", true), (b"\x01a", true), (b"\x01a\0", true), (b"\x02a", false)]
     {
         assert_eq!(is_well_formed(Type::TXT, rdata), expected, "{rdata:?}");
+    }
+}
+
+/// RFC 4034 §6.2 lists the types whose names are in lower case for a signature. Data of the others is left alone.
+#[test]
+fn lowercases_only_the_names_of_the_listed_types() {
+    for (text, is_listed) in [
+        ("NXT HOST.test. A", true),
+        ("RT 10 RELAY.test.", true),
+        ("PX 10 A.test. B.test.", true),
+        ("HIP 2 4142 QUJD RVS.test.", false),
+        ("IPSECKEY 10 3 2 GATEWAY.test. QUJD", false),
+        ("AMTRELAY 10 0 3 RELAY.test.", false),
+        ("TALINK A.test. B.test.", false),
+        ("LP 10 L64.test.", false),
+        ("RESINFO QNAMEMIN", false),
+        ("UINFO Miek", false),
+        ("EID 4142", false),
+    ] {
+        let record = read(&format!("x {text}")).unwrap();
+        let mut data = record.rdata.clone();
+        lowercase_names(record.rtype, &mut data);
+        assert_eq!(data != record.rdata, is_listed, "{text}");
     }
 }

@@ -22,9 +22,9 @@ const UNSUPPORTED: [Type; 15] = [
     Type::ZONEMD,
 ];
 
-/// Types that only a question or the additional section can have.
-const QUERY_ONLY: [Type; 8] =
-    [Type::ANY, Type::AXFR, Type::IXFR, Type::MAILA, Type::MAILB, Type::OPT, Type::TKEY, Type::TSIG];
+/// Types that no zone can have: only a question, the additional section or a type bitmap (NXNAME, RFC 9824 §2) can.
+const QUERY_ONLY: [Type; 9] =
+    [Type::ANY, Type::AXFR, Type::IXFR, Type::MAILA, Type::MAILB, Type::NXNAME, Type::OPT, Type::TKEY, Type::TSIG];
 
 /// Returns true for types that no dynamic zone can have.
 #[must_use]
