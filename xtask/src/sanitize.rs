@@ -170,7 +170,7 @@ mod tests {
             // The number of the process is appended by the sanitizer.
             let report = PathBuf::from(format!("{path}.123"));
             std::fs::write(&report, "WARNING").unwrap();
-            assert_eq!(reports(&folder).unwrap(), [report.clone()]);
+            assert_eq!(reports(&folder).unwrap(), std::slice::from_ref(&report));
             std::fs::remove_file(report).unwrap();
         }
         std::fs::remove_dir_all(folder).unwrap();

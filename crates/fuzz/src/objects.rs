@@ -61,7 +61,7 @@ impl Reader {
         match event {
             WatchEvent::Applied { object, .. } => self.apply_object(object),
             WatchEvent::Deleted { namespace, name, .. } => self.apply(&Event::Deleted { namespace, name }),
-            WatchEvent::Unreadable(unreadable) => self.apply_unreadable(unreadable),
+            WatchEvent::Unreadable { unreadable, .. } => self.apply_unreadable(unreadable),
             WatchEvent::Bookmark { .. } | WatchEvent::Refused { .. } => {}
         }
     }

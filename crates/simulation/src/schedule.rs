@@ -25,8 +25,8 @@ const FAULTS: Duration = Duration::from_secs(120);
 /// client-go, and the requests after it.
 const HEALED: Duration = Duration::from_secs(40);
 /// The same, if API servers have left out events: the next bookmark, because the number of objects at a version that
-/// was compacted is not known, then the longest interval between two comparisons, 45 s, and a list. It is also more than
-/// the silence of 50 s after which a watch is opened again.
+/// was compacted is not known, then the longest interval between two comparisons, 45 s, and a list. It is also more
+/// than the silence of 50 s after which a watch is opened again.
 const MISSED: Duration = Duration::from_secs(120);
 /// Maximum time of a query: *forward* gives up after five seconds, a stale answer comes before, and an alias of the
 /// cluster is looked up once.
