@@ -16,7 +16,7 @@ pub enum Bug {
     GhostEndpoints,
     /// The same watch is repeated after its position has expired.
     IgnoresExpiry,
-    /// A position from before a backup was restored is trusted.
+    /// A position from before a backup was restored is trusted, whatever the version of the storage is.
     TrustsPosition,
     /// Events that the API server leaves out are not missed.
     TrustsEvents,
