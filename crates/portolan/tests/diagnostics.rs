@@ -417,7 +417,7 @@ fn says_which_files_it_has_not_read() {
 
 #[test]
 fn fails_for_a_corefile_that_serves_nothing() {
-    for text in ["\n", "# nothing\n", "(part) {\n log\n}\n", "{$NO_SUCH_VARIABLE} {\n whoami\n}\n"] {
+    for text in ["# nothing\n", "(part) {\n log\n}\n", "{$NO_SUCH_VARIABLE} {\n whoami\n}\n"] {
         let (code, out, _) = check_input(&["-"], text);
         assert_eq!(code, Some(1), "{text}: {out}");
         assert!(out.contains("error["), "{out}");
