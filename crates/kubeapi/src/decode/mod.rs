@@ -92,7 +92,7 @@ pub enum WatchEvent<'a> {
     },
     /// Object or event that cannot be decoded.
     Unreadable {
-        /// What is known of it.
+        /// Object, as far as it could be decoded.
         unreadable: Unreadable<'a>,
         /// True if the object was added.
         is_new: bool,
@@ -115,6 +115,36 @@ pub enum ListItem<'a> {
         /// Number of objects on the pages after this one (`remainingItemCount`), if the server says it.
         left: Option<u64>,
     },
+}
+
+/// Number of objects as of a version, from a list that begins with at most one of them.
+#[derive(Debug, Default)]
+pub struct ListCount {
+    items: u64,
+    left: Option<u64>,
+}
+
+impl ListCount {
+    /// Adds an object of the list.
+    pub const fn item(&mut self) {
+        self.items += 1;
+    }
+
+    /// Reads the metadata of the list. `is_of_version` is false if the list is that of another version than the one
+    /// asked for: what stands in for an API server, such as a relay, may answer with its latest one.
+    pub const fn metadata(&mut self, is_of_version: bool, token: &str, left: Option<u64>) {
+        self.left = match (is_of_version, token.is_empty()) {
+            (false, _) => None,
+            (true, true) => Some(0),
+            (true, false) => left,
+        };
+    }
+
+    /// Returns the number, if the source has said it.
+    #[must_use]
+    pub fn total(&self) -> Option<u64> {
+        self.left.map(|left| left.saturating_add(self.items))
+    }
 }
 
 /// Object that cannot be decoded. The strings are empty if they cannot be decoded either.

@@ -20,7 +20,7 @@ use tracing::debug;
 
 use crate::LOG;
 use crate::api::{Api, Response};
-use crate::decode::{ListDecoder, ListItem};
+use crate::decode::{ListCount, ListDecoder, ListItem};
 use crate::failure::ApiError;
 use crate::meter::{Counted, Meter};
 use crate::target::Target;
@@ -113,8 +113,7 @@ pub(super) struct Collection<'a> {
     pub(super) meter: &'a Meter,
 }
 
-/// Returns the number of objects at a version, if the API server says it. What stands in for one may answer with
-/// another version.
+/// Returns the number of objects at a version, if the API server says it.
 async fn ask(
     api: Rc<Api>,
     url: String,
@@ -124,14 +123,12 @@ async fn ask(
 ) -> Result<Option<u64>, ApiError> {
     let Response { mut body, encoding, .. } = api.get(&url, accept).await?;
     let mut decoder = ListDecoder::new(encoding, kind);
-    let (mut here, mut after) = (0, None);
+    let mut count = ListCount::default();
     while let Some(bytes) = body.next(ANSWER_MAX).await? {
         decoder.feed(&bytes, &mut |item| match item {
-            ListItem::Object(_) | ListItem::Unreadable(_) => here += 1,
-            ListItem::Metadata { version, .. } if version != asked => after = None,
-            ListItem::Metadata { token: "", .. } => after = Some(0),
-            ListItem::Metadata { left, .. } => after = left,
+            ListItem::Object(_) | ListItem::Unreadable(_) => count.item(),
+            ListItem::Metadata { version, token, left } => count.metadata(version == asked, token, left),
         })?;
     }
-    if decoder.is_complete() { Ok(after.map(|after| after + here)) } else { Err(ApiError::Cut) }
+    if decoder.is_complete() { Ok(count.total()) } else { Err(ApiError::Cut) }
 }

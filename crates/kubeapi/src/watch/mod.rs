@@ -228,8 +228,8 @@ impl Watcher {
         self.health.assumed();
     }
 
-    /// Reads the next part of the response. Meanwhile, asks the API server whether a silent watch is current, and
-    /// whether it has left out events.
+    /// Reads the next part of the response. Meanwhile, asks the API server whether a silent watch is current, and how
+    /// many objects there are, to detect lost events.
     async fn read_part(&mut self, silence: Duration) -> Result<Received<String, String>, ApiError> {
         let is_relay = self.servers.is_relay(self.server);
         let Watcher { api, target, accept, sink, timing, health, reading, is_following, relist, count, .. } = self;

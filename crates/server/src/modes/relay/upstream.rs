@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use host::invariant::{Expected as _, holds};
-use kubeapi::decode::{RawEvent, RawEvents, RawItem, RawList};
+use kubeapi::decode::{ListCount, RawEvent, RawEvents, RawItem, RawList};
 use kubeapi::{RawClient, RawError, RawResponse};
 use listwatch::{Comparison, Failure, Notice, Page, Policy, Received, Request, Source, Tally};
 use relay::{EventType, Kind, ObjectError, Relay};
@@ -324,7 +324,9 @@ impl Source for Follower {
             tokio::select! {
                 biased;
                 () = following.ended.notified(), if is_current => {
-                    return Err(following.found.take().unwrap_or_else(RawError::restored));
+                    if let Some(error) = following.found.take() {
+                        return Err(error);
+                    }
                 }
                 // The sender is in the hub, so it is there.
                 _ = relist.changed(), if is_current => {
@@ -426,17 +428,14 @@ async fn count(hub: Rc<Hub>, client: Rc<RawClient>, kind: Kind, following: Rc<Fo
 async fn number_at(client: &RawClient, kind: Kind, version: &str) -> Result<Option<u64>, RawError> {
     let page = [("limit", "1"), ("resourceVersion", version), ("resourceVersionMatch", "Exact")];
     let mut response = client.get(&url(kind, &page)).await?;
-    let (mut decoder, mut here, mut after) = (RawList::default(), 0, None);
+    let (mut decoder, mut count) = (RawList::default(), ListCount::default());
     while let Some(chunk) = response.next(PROOF_MAX).await? {
         decoder.feed(&chunk, &mut |item| match item {
-            // The API server may be another relay, which answers with its latest version.
-            RawItem::Metadata { version: other, .. } if other != version => after = None,
-            RawItem::Metadata { token: "", .. } => after = Some(0),
-            RawItem::Metadata { left, .. } => after = left,
-            RawItem::Object(_) | RawItem::Unreadable(_) => here += 1,
+            RawItem::Metadata { version: listed, token, left } => count.metadata(listed == version, token, left),
+            RawItem::Object(_) | RawItem::Unreadable(_) => count.item(),
         })?;
     }
-    Ok(after.filter(|_| decoder.is_complete()).map(|after| after + here))
+    Ok(count.total().filter(|_| decoder.is_complete()))
 }
 
 /// Returns the version of the storage, from a consistent list that selects one object by its name.
