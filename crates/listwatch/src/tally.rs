@@ -1,9 +1,9 @@
-//! Number of objects that a replica knows, to compare with that of the source.
+//! Number of objects in a replica, to compare with the number in the source.
 //!
-//! A source that leaves out events and continues looks well: the watch stays open, and its position advances. Only what
-//! the source says about the same position tells that something is missing. A number is cheap to ask for and shows each
-//! object that was added or removed unseen. It does not show an object that was changed unseen, nor as many additions
-//! as removals.
+//! A source may lose events and still keep the watch open. The position of the watch then advances, and nothing else
+//! shows that the replica differs from the source at this position. Comparing the number of objects there is cheap. It
+//! detects lost additions and deletions. It does not detect lost updates, nor a loss of equally many additions and
+//! deletions.
 
 /// Number of objects at the position of a watch: those of its list, and what its events have added and removed since
 /// then, whether the replica can use the objects or not.
@@ -19,7 +19,7 @@ pub struct Tally {
 struct Question {
     /// Number of objects at the position.
     known: Option<u64>,
-    /// What was added and removed since then.
+    /// Number of objects added since the question, minus the number deleted.
     since: i64,
 }
 

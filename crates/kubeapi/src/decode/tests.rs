@@ -139,14 +139,19 @@ fn reads_the_fields_that_answers_need() {
     for (kind, object, expected) in [
         (
             Kind::Namespace,
-            json!({ "metadata": { "name": "a", "resourceVersion": "7", "labels": { "x": "y" } }, "spec": { "finalizers": [] } }),
+            json!({
+                "metadata": { "name": "a", "resourceVersion": "7", "labels": { "x": "y" } },
+                "spec": { "finalizers": [] },
+            }),
             "Namespace /a@7",
         ),
         (
             Kind::Service,
             json!({
                 "kind": "Service",
-                "metadata": { "namespace": "a", "name": "web", "resourceVersion": "8", "managedFields": [{ "x": [1, {}] }] },
+                "metadata": {
+                    "namespace": "a", "name": "web", "resourceVersion": "8", "managedFields": [{ "x": [1, {}] }],
+                },
                 "spec": {
                     "type": "ClusterIP", "clusterIP": "10.96.0.1", "clusterIPs": ["10.96.0.1", "fd00::1"],
                     "ports": [{ "name": "http", "port": 80, "protocol": "TCP", "targetPort": "web" }, { "port": 53 }],
@@ -190,18 +195,24 @@ fn reads_the_fields_that_answers_need() {
                 ],
                 "ports": [{ "name": "", "port": null, "protocol": "UDP" }],
             }),
-            "EndpointSlice a/web-1@9 of web Ipv4 10.1.0.5#w0~pod:p,10.1.0.6#w0~pod:p,!10.1.0.7#~,?10.1.0.8#~n,?10.1.0.9#~ \
-             :0/UDP \
+            "EndpointSlice a/web-1@9 of web Ipv4 \
+             10.1.0.5#w0~pod:p,10.1.0.6#w0~pod:p,!10.1.0.7#~,?10.1.0.8#~n,?10.1.0.9#~ :0/UDP \
              2026-01-02T03:04:05Z",
         ),
         (
             Kind::EndpointSlice,
-            json!({ "metadata": { "namespace": "a", "name": "e" }, "addressType": "FQDN", "endpoints": null, "ports": null }),
+            json!({
+                "metadata": { "namespace": "a", "name": "e" },
+                "addressType": "FQDN", "endpoints": null, "ports": null,
+            }),
             "EndpointSlice a/e@ of  Fqdn",
         ),
         (
             Kind::Pod,
-            json!({ "metadata": { "namespace": "a", "name": "p", "deletionTimestamp": "x" }, "status": { "podIP": "10.1.0.5" } }),
+            json!({
+                "metadata": { "namespace": "a", "name": "p", "deletionTimestamp": "x" },
+                "status": { "podIP": "10.1.0.5" },
+            }),
             "Pod a/p@ 10.1.0.5 true false",
         ),
         (

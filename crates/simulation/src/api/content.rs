@@ -91,7 +91,8 @@ pub(super) struct Watch {
     position: u64,
     end: Instant,
     bookmark: Instant,
-    /// Whether the watch stays silent after the server was stalled. `None` if it never was.
+    /// `Some(true)` if the watch sends nothing any more, although the server works again. Decided when the server is
+    /// stalled for the first time; `None` until then.
     is_deaf: Option<bool>,
 }
 

@@ -399,8 +399,8 @@ pub fn is_well_formed(rtype: Type, data: &[u8]) -> bool {
 }
 
 /// Converts names in RDATA to lower case for the canonical form. RFC 4034 §6.2 lists the affected types. Newer types
-/// are not among them, and RFC 6840 §5.1 removed NSEC. The names must be uncompressed. Names within other fields, as
-/// those of HIP, IPSECKEY and AMTRELAY, keep their case everywhere (RFC 3597 §6, §7).
+/// are not among them, and RFC 6840 §5.1 removed NSEC. The names must be uncompressed. Names inside other
+/// fields, such as those of HIP, IPSECKEY and AMTRELAY, are not converted (RFC 3597 §7).
 pub(crate) fn lowercase_names(rtype: Type, data: &mut [u8]) {
     const NEWER: [Type; 6] = [Type::NSEC, Type::SVCB, Type::HTTPS, Type::LP, Type::TALINK, Type::NSAP_PTR];
     if !NEWER.contains(&rtype) {

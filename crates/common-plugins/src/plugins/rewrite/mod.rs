@@ -106,6 +106,7 @@ struct Rewrite {
 /// Values of the query note: no rule applied, or several. Otherwise the index of the only rule plus one.
 const NOTHING: u64 = 0;
 const SEVERAL: u64 = u64::MAX;
+
 /// Rule that was applied to a query.
 struct Applied {
     rule: usize,
