@@ -202,10 +202,15 @@ impl Reducer {
         self.cluster.index.remember();
     }
 
+    /// Returns the number of a watch, if it is open.
+    pub(crate) fn find(&self, watch: &Watch) -> Option<usize> {
+        self.watches.find(watch)
+    }
+
     /// Returns the number of a watch. Opens it if its kind follows the namespaces.
     pub(crate) fn find_or_follow(&mut self, watch: &Watch) -> Option<usize> {
         let follows = self.cluster.followed.contains(watch.kind);
-        self.watches.find(watch).or_else(|| follows.then(|| self.open(watch)))
+        self.find(watch).or_else(|| follows.then(|| self.open(watch)))
     }
 
     fn reducer_of(&self, kind: Kind) -> &IndexReducer {

@@ -42,11 +42,12 @@ impl<'r> Restore<'r> {
         Restore { reducer, required, progress: BTreeMap::new() }
     }
 
-    /// Applies a record. One of a watch that the reducer does not have changes nothing.
+    /// Applies a record. One of a watch that the reducer does not have changes nothing, and neither does one that is
+    /// not [preceded by a list](crate::snapshot#begin-of-a-watch).
     pub fn apply(&mut self, record: Record<'_>, now_seconds: u32) {
         let Record::Event { kind, namespace, entry } = record else { return };
         let watch = Watch { kind, namespace: namespace.map(Into::into) };
-        let Some(number) = self.reducer.find_or_follow(&watch) else { return };
+        let Some(number) = self.number_of(&watch, &entry) else { return };
         if matches!(entry, Entry::Closed) {
             self.progress.remove(&number);
             self.reducer.close(number, now_seconds);
@@ -60,6 +61,13 @@ impl<'r> Restore<'r> {
         if let Some(event) = entry.into_event() {
             self.reducer.replay(number, &event, now_seconds);
         }
+    }
+
+    fn number_of(&mut self, watch: &Watch, entry: &Entry<'_>) -> Option<usize> {
+        if matches!(entry, Entry::Listing) {
+            return self.reducer.find_or_follow(watch);
+        }
+        self.reducer.find(watch).filter(|number| self.progress.contains_key(number))
     }
 
     /// Ends the restoration: the index counts as [remembered](crate::Index::is_remembered) from now on. Returns the

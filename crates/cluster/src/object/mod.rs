@@ -102,6 +102,12 @@ impl<'a> Object<'a> {
             Object::Node(node) => node.meta,
         }
     }
+
+    /// Returns true for a Pod that terminates: it changes nothing about what is known of the Pod.
+    #[must_use]
+    pub(crate) const fn is_terminating(&self) -> bool {
+        matches!(self, Object::Pod(Pod { terminating: true, .. }))
+    }
 }
 
 /// `metadata` of an object.
@@ -232,7 +238,7 @@ pub struct Pod<'a> {
     /// `status.podIPs`, or `status.podIP` alone if that list is empty; empty while none is assigned.
     #[serde(borrow)]
     pub addresses: Vec<&'a str>,
-    /// True if `metadata.deletionTimestamp` is set.
+    /// True if `metadata.deletionTimestamp` is set. The state before that counts until the pod is deleted.
     pub terminating: bool,
     /// `spec.hostNetwork`.
     pub host_network: bool,

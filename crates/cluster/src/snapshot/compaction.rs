@@ -10,6 +10,7 @@ use std::hash::RandomState;
 use hashbrown::HashTable;
 use host::invariant::holds;
 
+use crate::object::Meta;
 use crate::snapshot::{Entry, Record};
 use crate::{Kind, Watch};
 
@@ -61,7 +62,16 @@ struct Listed {
     is_listing: bool,
     /// True if a list was complete.
     is_complete: bool,
+    /// Position up to which everything is known; empty within a list.
     position: String,
+    /// Position before the list in progress, if the position is lost. No later list may be older.
+    floor: String,
+}
+
+impl Listed {
+    const fn new(number: u32) -> Listed {
+        Listed { number, list: 0, is_listing: false, is_complete: false, position: String::new(), floor: String::new() }
+    }
 }
 
 impl Compaction {
@@ -76,27 +86,31 @@ impl Compaction {
             Entry::Closed => return self.close(&watch),
             _ => {}
         }
-        let (number, list) = {
-            let listed = self.watch(&watch);
-            if let Some(position) = entry.position() {
-                listed.position.clear();
-                listed.position.push_str(position);
-            }
-            (listed.number, listed.list)
-        };
+        let Some(listed) = self.watches.get_mut(&watch) else { return };
+        if let Some(position) = entry.position() {
+            listed.position.clear();
+            listed.position.push_str(position);
+        }
+        if matches!(entry, Entry::Listed { .. }) {
+            (listed.is_listing, listed.is_complete) = (false, true);
+            listed.floor.clear();
+        }
+        let (number, list) = (listed.number, listed.list);
         match entry {
             // The reducer ignores an object of another kind.
             Entry::Applied { object, .. } if object.kind() == kind.of_objects() => {
-                let key = self.key(*kind, object.meta().namespace, object.meta().name);
-                self.put(Place { key, offset, length, watch: number, list });
+                let Meta { namespace, name, .. } = object.meta();
+                let key = self.key(*kind, namespace, name);
+                // The last state of a pod that terminates counts, which an earlier record has.
+                if object.is_terminating() {
+                    self.mark(key, list);
+                } else {
+                    self.put(Place { key, offset, length, watch: number, list });
+                }
             }
             Entry::Seen { namespace, name } => self.mark(self.key(*kind, namespace, name), list),
             Entry::Deleted { namespace, name, .. } => self.remove(self.key(*kind, namespace, name)),
-            Entry::Listed { .. } => {
-                self.objects.retain(|place| place.watch != number || place.list == list);
-                let listed = self.watch(&watch);
-                (listed.is_listing, listed.is_complete) = (false, true);
-            }
+            Entry::Listed { .. } => self.objects.retain(|place| place.watch != number || place.list == list),
             Entry::Applied { .. } | Entry::Position(_) | Entry::Listing | Entry::Closed => {}
         }
     }
@@ -126,16 +140,17 @@ impl Compaction {
             let is_seen = |place: &&Place| listed.is_listing && place.list == listed.list;
             let copy = |place: &Place| Piece::Copy { offset: place.offset, length: place.length };
             let new = |entry| Piece::New(Record::of(watch, entry));
-            if listed.is_complete {
-                each(new(Entry::Listing))?;
-            }
+            each(new(Entry::Listing))?;
             places().filter(|place| !is_seen(place)).try_for_each(|place| each(copy(place)))?;
             if listed.is_complete {
-                each(new(Entry::Listed { position: &listed.position }))?;
+                let position = if listed.is_listing { &listed.floor } else { &listed.position };
+                each(new(Entry::Listed { position }))?;
             }
             if listed.is_listing {
                 each(new(Entry::Listing))?;
                 places().filter(is_seen).try_for_each(|place| each(copy(place)))?;
+                // Copied records of events have positions of their own, from before the list.
+                each(new(Entry::Position(&listed.position)))?;
             }
         }
         each(Piece::New(Record::BaseEnd))
@@ -143,15 +158,6 @@ impl Compaction {
 
     fn key(&self, kind: Kind, namespace: &str, name: &str) -> u64 {
         self.hasher.hash_one((kind, namespace, name))
-    }
-
-    fn watch(&mut self, watch: &Watch) -> &mut Listed {
-        let Compaction { watches, next, .. } = self;
-        watches.entry(watch.clone()).or_insert_with(|| {
-            let number = *next;
-            *next += 1;
-            Listed { number, list: 0, is_listing: false, is_complete: false, position: String::new() }
-        })
     }
 
     fn put(&mut self, new: Place) {
@@ -176,10 +182,17 @@ impl Compaction {
     /// Begins a list. One of all namespaces takes over the objects of the watches in single namespaces, as the reducer
     /// does.
     fn begin_list(&mut self, watch: &Watch) {
-        let listed = self.watch(watch);
+        let Compaction { watches, next, .. } = self;
+        let listed = watches.entry(watch.clone()).or_insert_with(|| {
+            let number = *next;
+            *next += 1;
+            Listed::new(number)
+        });
         listed.list = listed.list.wrapping_add(1);
-        // The position stays until the list is complete: no later list may be older.
         listed.is_listing = true;
+        if !listed.position.is_empty() {
+            listed.floor = core::mem::take(&mut listed.position);
+        }
         let (number, before) = (listed.number, listed.list.wrapping_sub(1));
         if watch.namespace.is_some() || watch.kind == Kind::Namespace {
             return;

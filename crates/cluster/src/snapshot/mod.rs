@@ -12,6 +12,11 @@
 //! └──────── base ─────────────┘   └─ journal
 //! ```
 //!
+//! # Begin of a watch
+//! A watch begins with `Listing`, at its start and after `Closed`. Records of a watch before that are left from a list
+//! that began in an earlier log. They do not count: an object that they do not have may exist.
+//!
+//! # Compaction
 //! [`Compaction`] finds the records that still count. The log of these leads to the same index.
 //!
 //! The caller stores the bytes. **A change of a type that is serialised here changes the format**: it needs a new title

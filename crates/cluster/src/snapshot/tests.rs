@@ -175,9 +175,83 @@ fn the_position_is_that_of_the_last_event_and_lost_within_a_list() {
     // A known version changes nothing.
     assert_eq!(position("svc a/two@5 ips=None\nsvc a/one@3 ips=None").as_deref(), Some("5"));
     assert_eq!(position("svc a/two@5 ips=None\nlisting svc\nsvc a/one@3 ips=None"), None);
+    // The record of an object that the list has, too, has a position of its own.
+    assert_eq!(position("svc a/two@5 ips=None\nlisting svc\nsvc a/two@5 ips=None"), None);
     assert_eq!(position("listing svc\nlisted svc").as_deref(), Some("0"));
     assert_eq!(floor("svc a/two@5 ips=None\nlisting svc\nsvc a/one@3 ips=None").as_deref(), Some("5"));
     assert_eq!(floor("svc a/two@5 ips=None\nlisting svc\nlisted svc\nlisting svc").as_deref(), Some("0"));
+}
+
+/// A pod that terminates keeps its last state until it is deleted, and one first seen so has none.
+#[test]
+fn the_state_of_a_pod_that_terminates_survives() {
+    let only = Spec::new(&[Kind::Pod], &[]);
+    for (later, is_known) in [
+        ("", true),
+        ("listing pod\npod alpha/p@2 ip=10.1.0.5 terminating", true),
+        ("listing pod\npod alpha/p@2 ip=10.1.0.5 terminating\nlisted pod", true),
+        ("listing pod\nlisted pod", false),
+        ("-pod alpha/p@3", false),
+    ] {
+        let mut stage = Stage::new(&only);
+        stage.play("listing pod\npod alpha/p@1 ip=10.1.0.5\nlisted pod");
+        stage.play("pod alpha/p@2 ip=10.1.0.9 terminating\npod alpha/q@2 ip=10.1.0.6 terminating");
+        stage.play(later);
+        for log in [stage.log.clone(), compacted(&stage.log)] {
+            let (after, _) = restored(&only, &log).unwrap();
+            assert_eq!(after.ask("pod alpha 10.1.0.5"), is_known.to_string(), "{later}");
+            assert_eq!(after.ask("counts"), stage.ask("counts"), "{later}");
+        }
+    }
+}
+
+/// What a watch has without a list is left from one that began in an earlier log.
+#[test]
+fn a_watch_begins_with_a_list() {
+    let following = Spec { followed: vec![Kind::Service], ..Spec::new(&[Kind::Namespace], &[]) };
+    for events in [
+        "svc alpha/web@2 ips=None",
+        "~svc alpha/web@2",
+        "-svc alpha/web@2",
+        "svc alpha/web@2 ips=None\nlisted svc alpha",
+        "listing svc alpha\nlisted svc alpha\nclose svc alpha\nopen svc alpha\nsvc alpha/web@3 ips=None",
+    ] {
+        let mut stage = Stage::new(&following);
+        stage.play("listing ns\nns alpha@1\nlisted ns\nopen svc alpha");
+        stage.play(events);
+        for log in [stage.log.clone(), compacted(&stage.log)] {
+            let (after, resumable) = restored(&following, &log).unwrap();
+            assert_eq!(resumable.len(), 1, "{events}: {resumable:?}");
+            assert_eq!(after.ask("svc alpha/web"), "none");
+        }
+    }
+}
+
+/// What is left of a list that never ended counts until a list is complete.
+#[test]
+fn a_watch_keeps_the_objects_of_first_lists_that_failed() {
+    let following = Spec { followed: vec![Kind::Service], ..Spec::new(&[Kind::Namespace], &[]) };
+    let mut stage = Stage::new(&following);
+    stage.play(
+        "listing ns
+         ns alpha@1
+         listed ns
+         open svc alpha
+         listing svc alpha
+         svc alpha/one@1 ips=None
+         listing svc alpha
+         svc alpha/two@1 ips=None",
+    );
+    for log in [stage.log.clone(), compacted(&stage.log)] {
+        let (mut after, _) = restored(&following, &log).unwrap();
+        after.play(
+            "? svc alpha/one = Headless :-/
+             ? svc alpha/two = Headless :-/
+             listing svc alpha
+             listed svc alpha
+             ? svc alpha/one = none",
+        );
+    }
 }
 
 /// Plays random events and lists, and returns the stage and the model of what it must hold.
@@ -283,7 +357,8 @@ fn restores_watches_that_follow_namespaces() {
     let mut before = Stage::new(&following);
     for namespace in ["alpha", "empty", "gone"] {
         for kind in ["svc", "slice", "pod", "import", "imported"] {
-            before.play(&format!("open {kind} {namespace}"));
+            let watch = format!("{kind} {namespace}");
+            before.play(&format!("open {watch}\nlisting {watch}\nlisted {watch}"));
         }
     }
     before.play(CLUSTER);
