@@ -216,9 +216,9 @@ impl Index {
     pub fn knows_in(&self, namespace: &[u8], kinds: Kinds) -> bool {
         let key = self.key(b"", namespace);
         let of_namespace =
-            self.namespaces.read(key, |entry| entry.key == key, |entry| entry.unlisted).unwrap_or(Kinds::NONE);
-        let everywhere = Kinds(self.unlisted.load(Ordering::Acquire)).minus(self.followed);
-        of_namespace.or(everywhere).and(kinds) == Kinds::NONE || self.is_remembered()
+            self.namespaces.read(key, |entry| entry.key == key, |entry| entry.unknown).unwrap_or(Kinds::NONE);
+        let is_known_there = of_namespace.and(kinds) == Kinds::NONE;
+        is_known_there && self.knows(kinds.minus(self.followed))
     }
 
     /// Returns true if part of the data still comes from a snapshot of an earlier process and may be stale.
@@ -309,9 +309,11 @@ impl Index {
         service::key(&self.seed, namespace, name)
     }
 
-    /// Adds a namespace. `unlisted` are the kinds not listed in it yet.
-    pub(crate) fn add_namespace(&self, key: u64, name: &Arc<str>, unlisted: Kinds) {
-        let namespace = Namespace { key, name: Arc::clone(name), unlisted };
+    /// Adds a namespace. `unlisted` are the kinds not listed in it yet, and `unknown` those that a snapshot does not
+    /// have either.
+    pub(crate) fn add_namespace(&self, key: u64, name: &Arc<str>, unlisted: Kinds, unknown: Kinds) {
+        holds(unknown.minus(unlisted) == Kinds::NONE, "what was listed is known");
+        let namespace = Namespace { key, name: Arc::clone(name), unlisted, unknown };
         let before = self.namespaces.replace(namespace, |entry| entry.key == key);
         holds(before.is_none_or(|before| before.name == *name), "a namespace keeps its name");
     }
@@ -456,12 +458,12 @@ impl Index {
         unlisted
     }
 
-    /// Sets the kinds that have not been listed yet in an existing namespace.
-    pub(crate) fn note_unlisted_in(&self, namespace: &str, unlisted: Kinds) {
+    /// Sets the kinds that have not been listed yet in an existing namespace, and those that are unknown.
+    pub(crate) fn note_unlisted_in(&self, namespace: &str, unlisted: Kinds, unknown: Kinds) {
         let key = self.key(b"", namespace.as_bytes());
         let entry = self.namespaces.read(key, |entry| entry.key == key, Namespace::clone);
-        if let Some(entry) = entry.filter(|entry| entry.unlisted != unlisted) {
-            self.add_namespace(key, &entry.name, unlisted);
+        if let Some(entry) = entry.filter(|entry| (entry.unlisted, entry.unknown) != (unlisted, unknown)) {
+            self.add_namespace(key, &entry.name, unlisted, unknown);
         }
     }
 
@@ -508,6 +510,8 @@ struct Namespace {
     name: Arc<str>,
     /// Kinds that have not been listed yet in this namespace.
     unlisted: Kinds,
+    /// Those of them that a snapshot does not have either.
+    unknown: Kinds,
 }
 
 impl Entry for Namespace {

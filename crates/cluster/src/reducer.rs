@@ -197,8 +197,14 @@ impl Reducer {
         self.watches.get(watch)?.record(event, false, position)
     }
 
-    /// Marks the data as that of an earlier process.
-    pub(crate) fn remember(&self) {
+    /// Marks the data as that of an earlier process, which had a complete list of these watches.
+    pub(crate) fn remember(&mut self, complete: impl Iterator<Item = usize>) {
+        for number in complete {
+            if let Some(watched) = self.watches.get_mut(number) {
+                watched.remembered = true;
+            }
+        }
+        self.note_unlisted_in_each();
         self.cluster.index.remember();
     }
 
@@ -239,23 +245,34 @@ impl Reducer {
         let Watch { kind, namespace } = watched.watch.clone();
         if is_wide {
             self.cluster.followed = self.cluster.followed.without(kind);
-            let mut names: Vec<Box<str>> = Vec::new();
-            self.cluster.index.for_each_namespace(|name| names.push(name.into()));
-            names.iter().for_each(|name| self.note_unlisted_in(name));
+            self.note_unlisted_in_each();
         } else if let Some(name) = namespace {
             self.note_unlisted_in(&name);
         }
         self.note_unlisted();
     }
 
-    /// Recomputes the kinds that have not been listed yet in a namespace.
+    fn note_unlisted_in_each(&self) {
+        let mut names: Vec<Box<str>> = Vec::new();
+        self.cluster.index.for_each_namespace(|name| names.push(name.into()));
+        names.iter().for_each(|name| self.note_unlisted_in(name));
+    }
+
+    /// Recomputes the kinds that have not been listed yet in a namespace, and those that are unknown.
     fn note_unlisted_in(&self, namespace: &str) {
-        let is_listed = |kind: Kind| {
-            let watch = Watch { kind, namespace: Some(namespace.into()) };
-            self.watches.find(&watch).and_then(|number| self.watches.get(number)).is_some_and(|watched| watched.listed)
+        let find = |kind: Kind, namespace: Option<&str>| {
+            let watch = Watch { kind, namespace: namespace.map(Into::into) };
+            self.find(&watch).and_then(|number| self.watches.get(number))
         };
-        let unlisted = self.cluster.followed.each().filter(|kind| !is_listed(*kind));
-        self.cluster.index.note_unlisted_in(namespace, unlisted.fold(Kinds::NONE, Kinds::with));
+        let is_listed = |kind: &Kind| find(*kind, Some(namespace)).is_some_and(|watched| watched.listed);
+        let is_remembered = |kind: &Kind| {
+            let watches = [find(*kind, Some(namespace)), find(*kind, None)];
+            watches.into_iter().flatten().any(|watched| watched.remembered)
+        };
+        let kinds = |kinds: &mut dyn Iterator<Item = Kind>| kinds.fold(Kinds::NONE, Kinds::with);
+        let unlisted = kinds(&mut self.cluster.followed.each().filter(|kind| !is_listed(kind)));
+        let unknown = kinds(&mut unlisted.each().filter(|kind| !is_remembered(kind)));
+        self.cluster.index.note_unlisted_in(namespace, unlisted, unknown);
     }
 
     fn note_unlisted(&self) {

@@ -77,11 +77,11 @@ impl<'r> Restore<'r> {
     /// does not know, nobody can say that it does not exist.
     #[must_use]
     pub fn finish(mut self) -> Option<Vec<Resumable>> {
-        let is_complete = |number| self.progress.get(number).is_some_and(|progress| progress.is_complete);
+        let is_complete = |number: &usize| self.progress.get(number).is_some_and(|progress| progress.is_complete);
         if !self.required.iter().all(is_complete) {
             return None;
         }
-        self.reducer.remember();
+        self.reducer.remember(self.progress.keys().copied().filter(is_complete));
         let open = self.reducer.watches().into_iter();
         let resumable = open.map(|(number, watch)| {
             let known = self.progress.remove(&number).filter(|progress| progress.is_complete);

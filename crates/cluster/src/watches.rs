@@ -22,6 +22,8 @@ pub(crate) struct Watched {
     pub(crate) records: Box<dyn Reduce>,
     /// True once the initial list has completed.
     pub(crate) listed: bool,
+    /// True if a snapshot has a complete list.
+    pub(crate) remembered: bool,
 }
 
 impl Watched {
@@ -40,7 +42,7 @@ impl Watched {
 impl Watches {
     pub(crate) fn open(&mut self, watch: Watch) -> usize {
         let (number, records) = (self.next, records(watch.kind));
-        let former = self.open.insert(number, Watched { watch, records, listed: false });
+        let former = self.open.insert(number, Watched { watch, records, listed: false, remembered: false });
         holds(former.is_none(), "the number of a watch is used once");
         self.next += 1;
         number

@@ -102,7 +102,7 @@ impl ObjectState for NamespaceState {
                 return Effect::NOT_SERVED;
             }
             let name = reducer.names.get(name);
-            reducer.index.add_namespace(key, &name, reducer.followed);
+            reducer.index.add_namespace(key, &name, reducer.followed, reducer.followed);
         }
         Effect::stored(NamespaceState, false)
     }

@@ -222,7 +222,7 @@ fn a_watch_begins_with_a_list() {
         for log in [stage.log.clone(), compacted(&stage.log)] {
             let (after, resumable) = restored(&following, &log).unwrap();
             assert_eq!(resumable.len(), 1, "{events}: {resumable:?}");
-            assert_eq!(after.ask("svc alpha/web"), "none");
+            assert_eq!((after.ask("svc alpha/web"), after.ask("known alpha svc")), ("none".into(), "false".into()));
         }
     }
 }
@@ -250,6 +250,42 @@ fn a_watch_keeps_the_objects_of_first_lists_that_failed() {
              listing svc alpha
              listed svc alpha
              ? svc alpha/one = none",
+        );
+    }
+}
+
+/// A namespace that was new when the process ended, or is new since then, may have objects that nobody has listed.
+#[test]
+fn a_snapshot_denies_nothing_in_a_namespace_that_it_does_not_have_a_list_of() {
+    let following = Spec { followed: vec![Kind::Service], ..Spec::new(&[Kind::Namespace], &[]) };
+    let mut stage = Stage::new(&following);
+    stage.play(
+        "listing ns
+         ns alpha@1
+         ns beta@1
+         listed ns
+         open svc alpha
+         listing svc alpha
+         listed svc alpha
+         open svc beta
+         listing svc beta",
+    );
+    for log in [stage.log.clone(), compacted(&stage.log)] {
+        let (mut after, _) = restored(&following, &log).unwrap();
+        after.play(
+            "? known alpha svc = true
+             ? known beta svc = false
+             ns gamma@2
+             ? known gamma svc = false
+             listing svc beta
+             listed svc beta
+             ? known beta svc = true
+             ? known alpha svc = true
+             open svc
+             listing svc
+             listed svc
+             ? known gamma svc = true
+             ? known alpha svc = true",
         );
     }
 }
