@@ -11,9 +11,14 @@ const LENGTH: usize = 2;
 pub fn log(input: &[u8]) {
     for log in [input.to_vec(), framed(input)] {
         let end = for_each_record(&log, |_, _, _| {});
+        if end == 0 {
+            continue;
+        }
         let (whole, shorter) = (restored(&log), compacted(&log[..end]));
         assert_eq!(whole, restored(&log[..end]));
-        assert!(whole == restored(&shorter) || !is_plausible(&log));
+        if is_plausible(&log) {
+            assert_eq!(whole, restored(&shorter));
+        }
         assert_eq!(for_each_record(&shorter, |_, _, _| {}), shorter.len());
     }
 }
@@ -60,7 +65,8 @@ type State = (Counts, Vec<String>, Vec<Resumable>);
 
 fn restored(log: &[u8]) -> Option<State> {
     let source = Source::Endpoint { url: String::new(), tls: None };
-    let request = Request { endpoint_zones: true, namespace_labels: "dns=yes".to_owned(), ..Request::new(source) };
+    let namespace_labels = "dns=yes".to_owned();
+    let request = Request { endpoint_zones: true, pods: true, namespace_labels, ..Request::new(source) };
     let (mut reducer, index) = Reducer::new(&request.watches());
     let mut restore = Restore::new(&mut reducer);
     for_each_record(log, |_, _, record| restore.apply(record, 0));
