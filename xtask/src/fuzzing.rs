@@ -48,12 +48,21 @@ pub(crate) fn command() -> clap::Command {
 pub(crate) struct Session<'a> {
     /// Name of the only target to run; all of them if `None`.
     pub(crate) only: Option<&'a str>,
-    /// Duration for each target in seconds.
-    pub(crate) seconds: u32,
+    /// How long each target runs.
+    pub(crate) limit: Limit,
     /// Seed of the mutations; chosen at random if `None`.
     pub(crate) seed: Option<u32>,
     /// True to add inputs with new coverage to the committed corpus.
     pub(crate) keep: bool,
+}
+
+/// End of the run of a target.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Limit {
+    /// Duration in seconds.
+    Seconds(u32),
+    /// Number of inputs, so that a fast machine does not look further than a slow one.
+    Inputs(u32),
 }
 
 /// Runs the targets that the command line selects.
@@ -61,7 +70,7 @@ pub(crate) fn run(options: &ArgMatches) -> Result<(), Failed> {
     let Some(build) = Build::start()? else { return Ok(()) };
     let session = Session {
         only: options.get_one("target").map(String::as_str),
-        seconds: options.get_one::<u32>("seconds").copied().unwrap_or_default(),
+        limit: Limit::Seconds(options.get_one::<u32>("seconds").copied().unwrap_or_default()),
         seed: None,
         keep: options.get_flag("keep"),
     };
@@ -100,7 +109,7 @@ fn targets() -> Result<Vec<String>, Failed> {
 }
 
 fn run_target(name: &str, session: Session<'_>) -> Result<(), Failed> {
-    println!("fuzz: {name} for {} s", session.seconds);
+    println!("fuzz: {name}, {:?}", session.limit);
     let fuzzer = Fuzzer::new(name)?;
     fuzzer.look(session)?;
     if session.keep { fuzzer.keep() } else { Ok(()) }
@@ -183,7 +192,10 @@ impl Fuzzer {
     fn look(&self, session: Session<'_>) -> Result<(), Failed> {
         let findings = folder().join("findings");
         let arguments = [
-            format!("-max_total_time={}", session.seconds),
+            match session.limit {
+                Limit::Seconds(seconds) => format!("-max_total_time={seconds}"),
+                Limit::Inputs(inputs) => format!("-runs={inputs}"),
+            },
             // libFuzzer reads 0 as: choose one.
             format!("-seed={}", session.seed.unwrap_or_default()),
             format!("-max_len={INPUT_MAX}"),
