@@ -107,7 +107,10 @@ impl Subscriber {
         let url = servers.first().url().to_owned();
         let spec = request.watches();
         let health = self.health();
-        let journal = request.snapshot.as_ref().map(|file| Journal::new(file, request, &self.meter, &health));
+        let journal = request
+            .snapshot
+            .as_ref()
+            .map(|file| Journal::new(file, request, &self.meter, &health, self.timing.snapshot_growth));
         let mut restored = match &request.snapshot {
             Some(file) => Restored::load(file, request, &spec),
             None => Restored::nothing(&spec),

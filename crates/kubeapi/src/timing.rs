@@ -9,7 +9,7 @@ use listwatch::{BackoffRule, Order, Policy, Resume};
 use rand::rngs::StdRng;
 use rustix::time::{ClockId, clock_gettime};
 
-/// Timeouts and intervals. Tests use shorter ones.
+/// Timeouts and intervals, and what else tests need smaller.
 #[derive(Clone, Debug)]
 pub struct Timing {
     /// Timeout for establishing a connection.
@@ -73,6 +73,8 @@ pub struct Timing {
     /// Pause before a new snapshot is begun after a failure. It costs a list of everything, and each further failure
     /// doubles it.
     pub snapshot: Duration,
+    /// Length in bytes of what a snapshot has after its base from which it is compacted, unless the base is longer.
+    pub snapshot_growth: u64,
 }
 
 impl Default for Timing {
@@ -106,6 +108,7 @@ impl Default for Timing {
             relay_spread: seconds(60),
             relay_behind: seconds(60),
             snapshot: seconds(60),
+            snapshot_growth: 1 << 20,
         }
     }
 }

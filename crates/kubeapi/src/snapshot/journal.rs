@@ -31,8 +31,6 @@ const APPEND_MAX: Duration = Duration::from_secs(1);
 const CLOSE_MAX: Duration = Duration::from_millis(100);
 /// Number of bytes that are collected within a first list, before which no answer can be older.
 const COLLECTED_MAX: usize = 64 << 10;
-/// Length in bytes of the part after the base from which a file is compacted, unless the base is longer.
-const COMPACTION_MIN: u64 = 1 << 20;
 
 /// Journal of a subscription.
 pub(crate) struct Journal {
@@ -40,6 +38,8 @@ pub(crate) struct Journal {
     pub(super) header: Arc<Header>,
     meter: Rc<Meter>,
     health: Arc<ViewHealth>,
+    /// See [`Timing::snapshot_growth`](crate::Timing::snapshot_growth).
+    growth: u64,
     /// Notified when there is a [`Task`].
     pub(super) tasks: Notify,
     /// `None` after a failure.
@@ -84,12 +84,14 @@ impl Journal {
         request: &cluster::Request,
         meter: &Rc<Meter>,
         health: &Arc<ViewHealth>,
+        growth: u64,
     ) -> Rc<Journal> {
         Rc::new(Journal {
             path: path.to_owned(),
             header: Arc::new(Header::new(request)),
             meter: Rc::clone(meter),
             health: Arc::clone(health),
+            growth,
             tasks: Notify::new(),
             open: RefCell::new(None),
             is_reported: Cell::new(false),
@@ -121,7 +123,7 @@ impl Journal {
     /// Appends a record. If it is `urgent`, it is in the file afterwards.
     pub(crate) fn append<O: Serialize>(&self, record: &Record<'_, O>, urgent: bool) {
         let (appended, is_in_place) = match &mut *self.open.borrow_mut() {
-            Some(open) => (open.append(record, urgent), matches!(open.stage, Stage::InPlace)),
+            Some(open) => (open.append(record, urgent, self.growth), matches!(open.stage, Stage::InPlace)),
             None => return,
         };
         match appended {
@@ -170,7 +172,7 @@ impl Journal {
         match open.stage {
             Stage::Beside(_) => None,
             Stage::Complete => Some(Task::Publish(Arc::clone(&open.file))),
-            Stage::InPlace => open.has_grown().then(|| Task::Compact(Arc::clone(&open.file))),
+            Stage::InPlace => open.has_grown(self.growth).then(|| Task::Compact(Arc::clone(&open.file))),
         }
     }
 
@@ -241,8 +243,8 @@ impl Open {
         Ok(Open { writer, file, len, base, stage, buffer: Vec::new() })
     }
 
-    /// Appends a record. Returns true if the file has grown.
-    fn append<O: Serialize>(&mut self, record: &Record<'_, O>, urgent: bool) -> io::Result<bool> {
+    /// Appends a record. Returns true if the file has grown by more than `growth` bytes just now.
+    fn append<O: Serialize>(&mut self, record: &Record<'_, O>, urgent: bool, growth: u64) -> io::Result<bool> {
         record.append_to(&mut self.buffer).map_err(io::Error::other)?;
         if !urgent && self.buffer.len() < COLLECTED_MAX {
             return Ok(false);
@@ -256,15 +258,15 @@ impl Open {
         };
         holds(buffer.is_empty(), "the records that were handed over are written");
         self.buffer = buffer;
-        let had_grown = self.has_grown();
+        let had_grown = self.has_grown(growth);
         self.len += length;
         holds(self.len <= FILE_MAX, "the size of a snapshot is bounded");
-        Ok(!had_grown && self.has_grown())
+        Ok(!had_grown && self.has_grown(growth))
     }
 
-    fn has_grown(&self) -> bool {
+    fn has_grown(&self, growth: u64) -> bool {
         holds(self.base <= self.len, "the base of a log is a part of it");
-        matches!(self.stage, Stage::InPlace) && self.len - self.base.min(self.len) > self.base.max(COMPACTION_MIN)
+        matches!(self.stage, Stage::InPlace) && self.len - self.base.min(self.len) > self.base.max(growth)
     }
 
     fn replace(&mut self, path: &Path, replacement: Replacement) -> io::Result<()> {

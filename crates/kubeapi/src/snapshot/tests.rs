@@ -51,6 +51,7 @@ fn journal(folder: &Folder, registry: &Arc<Registry>) -> Rc<Journal> {
         &request(),
         &Rc::new(Meter::new(registry)),
         &Arc::new(ViewHealth::new(|| host::Instant::START)),
+        crate::Timing::default().snapshot_growth,
     )
 }
 
