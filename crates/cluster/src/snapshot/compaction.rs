@@ -72,6 +72,31 @@ impl Listed {
     const fn new(number: u32) -> Listed {
         Listed { number, list: 0, is_listing: false, is_complete: false, position: String::new(), floor: String::new() }
     }
+
+    /// Hands out the part of the compacted log that is about this watch, which has these objects.
+    fn hand_out<E>(
+        &self,
+        watch: &Watch,
+        places: &[Place],
+        each: &mut impl FnMut(Piece<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let is_seen = |place: &&Place| self.is_listing && place.list == self.list;
+        let copy = |place: &Place| Piece::Copy { offset: place.offset, length: place.length };
+        let new = |entry| Piece::New(Record::of(watch, entry));
+        each(new(Entry::Listing))?;
+        places.iter().filter(|place| !is_seen(place)).try_for_each(|place| each(copy(place)))?;
+        if self.is_complete {
+            let position = if self.is_listing { &self.floor } else { &self.position };
+            each(new(Entry::Listed { position }))?;
+        }
+        if self.is_listing {
+            each(new(Entry::Listing))?;
+            places.iter().filter(is_seen).try_for_each(|place| each(copy(place)))?;
+            // Copied records of events have positions of their own, from before the list.
+            each(new(Entry::Position(&self.position)))?;
+        }
+        Ok(())
+    }
 }
 
 impl Compaction {
@@ -134,24 +159,9 @@ impl Compaction {
         debug_assert!(places.iter().all(is_known), "the watch of an object is in the log");
         // In the order of kinds: Namespaces before what is in them.
         for (watch, listed) in &self.watches {
-            let of_watch = |place: &&Place| place.watch == listed.number;
             let begin = places.partition_point(|place| place.watch < listed.number);
-            let places = || places[begin..].iter().take_while(of_watch);
-            let is_seen = |place: &&Place| listed.is_listing && place.list == listed.list;
-            let copy = |place: &Place| Piece::Copy { offset: place.offset, length: place.length };
-            let new = |entry| Piece::New(Record::of(watch, entry));
-            each(new(Entry::Listing))?;
-            places().filter(|place| !is_seen(place)).try_for_each(|place| each(copy(place)))?;
-            if listed.is_complete {
-                let position = if listed.is_listing { &listed.floor } else { &listed.position };
-                each(new(Entry::Listed { position }))?;
-            }
-            if listed.is_listing {
-                each(new(Entry::Listing))?;
-                places().filter(is_seen).try_for_each(|place| each(copy(place)))?;
-                // Copied records of events have positions of their own, from before the list.
-                each(new(Entry::Position(&listed.position)))?;
-            }
+            let end = places.partition_point(|place| place.watch <= listed.number);
+            listed.hand_out(watch, places.get(begin..end).unwrap_or_default(), &mut each)?;
         }
         each(Piece::New(Record::BaseEnd))
     }
