@@ -108,7 +108,10 @@ impl Sanitizer {
         }
         // With a target, these flags are not those of build scripts and macros.
         cargo.env("RUSTFLAGS", format!("-Z{flag} {ALLOCATOR}"));
-        cargo.env(format!("CFLAGS_{}", host.replace('-', "_")), format!("-f{flag} -fno-omit-frame-pointer"));
+        cargo.env(
+            format!("CFLAGS_{}", host.replace('-', "_")),
+            format!("-fsanitize={} -fno-omit-frame-pointer", self.name),
+        );
         match cargo.status() {
             Ok(status) if status.success() => Ok(folder().join(host).join("debug").join("portolan")),
             Ok(_) => Err(format!(
