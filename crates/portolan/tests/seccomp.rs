@@ -184,7 +184,7 @@ fn a_server_does_its_jobs_under_the_profile() {
         assert_eq!(over_tls(&[], encrypted, &ca, &query(8, known, Type::A)).rcode(), Rcode::NOERROR);
     };
     answers_all("one.test.");
-    assert_eq!(control.run(&["status"]).code, 0);
+    assert_eq!(control.run(&["status", "--wait", "60s"]).code, 0);
     wait_until("the snapshot is written", || folder.path().join("snapshot").exists());
 
     folder.write("Corefile", &corefile(folder.path(), &api, &upstream, "two"));
