@@ -11,7 +11,7 @@ use crate::{Failed, fuzzing, root};
 /// Run of the fuzz targets. Seed and number of inputs are fixed, so that a change passes or fails for what it contains,
 /// and not for what a faster machine finds; `cargo xtask fuzz` explores.
 const FUZZING: fuzzing::Session<'_> =
-    fuzzing::Session { only: None, limit: fuzzing::Limit::Inputs(2000), seed: Some(1), keep: false };
+    fuzzing::Session { only: None, limit: fuzzing::Limit::Inputs(1000), seed: Some(1), keep: false };
 
 /// Check: its name, the program and its arguments.
 struct Check(&'static str, &'static str, &'static [&'static str]);
