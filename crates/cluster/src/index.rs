@@ -519,3 +519,7 @@ impl Entry for Namespace {
         self.key
     }
 }
+
+#[cfg(test)]
+#[path = "index_tests.rs"]
+mod tests;
