@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::snapshot::{Entry, Record};
+use crate::snapshot::{Entry, Progress, Record};
 use crate::{Reducer, Watch};
 
 /// Watch of an earlier process.
@@ -23,15 +23,6 @@ pub struct Restore<'r> {
     /// Numbers of the watches that the reducer had at the begin. All must have been listed.
     required: Vec<usize>,
     progress: BTreeMap<usize, Progress>,
-}
-
-#[derive(Default)]
-struct Progress {
-    /// True if a list was complete.
-    is_complete: bool,
-    position: Option<String>,
-    /// Position before the last list began.
-    floor: Option<String>,
 }
 
 impl<'r> Restore<'r> {
@@ -89,26 +80,5 @@ impl<'r> Restore<'r> {
             Resumable { watch, floor: position.clone().or(floor), position }
         });
         Some(resumable.collect())
-    }
-}
-
-impl Progress {
-    fn advance(&mut self, entry: &Entry<'_>) {
-        if matches!(entry, Entry::Listed { .. }) {
-            self.is_complete = true;
-            self.floor = None;
-        }
-        if matches!(entry, Entry::Listing) && self.position.is_some() {
-            self.floor = self.position.take();
-        }
-        if let Some(position) = entry.position() {
-            // The buffer of the last position is used again: an event costs no allocation.
-            let known = self.position.get_or_insert_default();
-            known.clear();
-            known.push_str(position);
-        }
-        if self.position.as_ref().is_some_and(String::is_empty) {
-            self.position = None;
-        }
     }
 }

@@ -11,7 +11,7 @@ use hashbrown::HashTable;
 use host::invariant::holds;
 
 use crate::object::Meta;
-use crate::snapshot::{Entry, Record};
+use crate::snapshot::{Entry, Progress, Record};
 use crate::{Kind, Watch};
 
 /// Part of a compacted log.
@@ -59,20 +59,10 @@ struct Listed {
     number: u32,
     /// Number of the newest list.
     list: u32,
-    is_listing: bool,
-    /// True if a list was complete.
-    is_complete: bool,
-    /// Position up to which everything is known; empty within a list.
-    position: String,
-    /// Position before the list in progress, if the position is lost. No later list may be older.
-    floor: String,
+    progress: Progress,
 }
 
 impl Listed {
-    const fn new(number: u32) -> Listed {
-        Listed { number, list: 0, is_listing: false, is_complete: false, position: String::new(), floor: String::new() }
-    }
-
     /// Hands out the part of the compacted log that is about this watch, which has these objects.
     fn hand_out<E>(
         &self,
@@ -80,20 +70,21 @@ impl Listed {
         places: &[Place],
         each: &mut impl FnMut(Piece<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
-        let is_seen = |place: &&Place| self.is_listing && place.list == self.list;
+        let Progress { is_listing, is_complete, ref position, ref floor } = self.progress;
+        let is_seen = |place: &&Place| is_listing && place.list == self.list;
         let copy = |place: &Place| Piece::Copy { offset: place.offset, length: place.length };
         let new = |entry| Piece::New(Record::of(watch, entry));
         each(new(Entry::Listing))?;
         places.iter().filter(|place| !is_seen(place)).try_for_each(|place| each(copy(place)))?;
-        if self.is_complete {
-            let position = if self.is_listing { &self.floor } else { &self.position };
-            each(new(Entry::Listed { position }))?;
+        if is_complete {
+            let position = if is_listing { floor } else { position };
+            each(new(Entry::Listed { position: position.as_deref().unwrap_or_default() }))?;
         }
-        if self.is_listing {
+        if is_listing {
             each(new(Entry::Listing))?;
             places.iter().filter(is_seen).try_for_each(|place| each(copy(place)))?;
             // Copied records of events have positions of their own, from before the list.
-            each(new(Entry::Position(&self.position)))?;
+            each(new(Entry::Position(position.as_deref().unwrap_or_default())))?;
         }
         Ok(())
     }
@@ -107,19 +98,12 @@ impl Compaction {
         let Record::Event { kind, namespace, entry } = record else { return };
         let watch = Watch { kind: *kind, namespace: namespace.map(Into::into) };
         match entry {
-            Entry::Listing => return self.begin_list(&watch),
+            Entry::Listing => self.begin_list(&watch),
             Entry::Closed => return self.close(&watch),
             _ => {}
         }
         let Some(listed) = self.watches.get_mut(&watch) else { return };
-        if let Some(position) = entry.position() {
-            listed.position.clear();
-            listed.position.push_str(position);
-        }
-        if matches!(entry, Entry::Listed { .. }) {
-            (listed.is_listing, listed.is_complete) = (false, true);
-            listed.floor.clear();
-        }
+        listed.progress.advance(entry);
         let (number, list) = (listed.number, listed.list);
         match entry {
             // The reducer ignores an object of another kind.
@@ -196,13 +180,9 @@ impl Compaction {
         let listed = watches.entry(watch.clone()).or_insert_with(|| {
             let number = *next;
             *next += 1;
-            Listed::new(number)
+            Listed { number, list: 0, progress: Progress::default() }
         });
         listed.list = listed.list.wrapping_add(1);
-        listed.is_listing = true;
-        if !listed.position.is_empty() {
-            listed.floor = core::mem::take(&mut listed.position);
-        }
         let (number, before) = (listed.number, listed.list.wrapping_sub(1));
         if watch.namespace.is_some() || watch.kind == Kind::Namespace {
             return;

@@ -23,6 +23,7 @@
 //! of the file (`kubeapi::snapshot`) and a new checksum in the test `the_format_is_the_one_of_the_title`.
 
 mod compaction;
+mod progress;
 
 use host::invariant::{Expected as _, holds};
 use serde::{Deserialize, Serialize};
@@ -30,6 +31,7 @@ use serde::{Deserialize, Serialize};
 use crate::object::{Event, Meta, Object};
 use crate::{Kind, Watch};
 pub use compaction::{Compaction, Piece};
+pub(crate) use progress::Progress;
 
 /// Length of the length and the checksum of a record.
 const HEADER_LEN: usize = 8;
