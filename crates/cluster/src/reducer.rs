@@ -269,9 +269,8 @@ impl Reducer {
             let watches = [find(*kind, Some(namespace)), find(*kind, None)];
             watches.into_iter().flatten().any(|watched| watched.remembered)
         };
-        let kinds = |kinds: &mut dyn Iterator<Item = Kind>| kinds.fold(Kinds::NONE, Kinds::with);
-        let unlisted = kinds(&mut self.cluster.followed.each().filter(|kind| !is_listed(kind)));
-        let unknown = kinds(&mut unlisted.each().filter(|kind| !is_remembered(kind)));
+        let unlisted: Kinds = self.cluster.followed.each().filter(|kind| !is_listed(kind)).collect();
+        let unknown = unlisted.each().filter(|kind| !is_remembered(kind)).collect();
         self.cluster.index.note_unlisted_in(namespace, unlisted, unknown);
     }
 

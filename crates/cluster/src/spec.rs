@@ -166,6 +166,12 @@ impl Kinds {
     }
 }
 
+impl FromIterator<Kind> for Kinds {
+    fn from_iter<I: IntoIterator<Item = Kind>>(kinds: I) -> Kinds {
+        kinds.into_iter().fold(Kinds::NONE, Kinds::with)
+    }
+}
+
 impl Spec {
     /// Returns a spec with a watch of each kind in all namespaces or, if `namespaces` is not empty, in each of them.
     /// Namespace objects always get a single watch, since they are cluster-scoped.

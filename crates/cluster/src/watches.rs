@@ -13,6 +13,8 @@ use host::invariant::{Expected as _, holds};
 #[derive(Default)]
 pub(crate) struct Watches {
     open: BTreeMap<usize, Watched>,
+    /// Numbers of the open watches.
+    by_watch: BTreeMap<Watch, usize>,
     next: usize,
 }
 
@@ -42,6 +44,8 @@ impl Watched {
 impl Watches {
     pub(crate) fn open(&mut self, watch: Watch) -> usize {
         let (number, records) = (self.next, records(watch.kind));
+        // Of two equal watches, the first one is found.
+        self.by_watch.entry(watch.clone()).or_insert(number);
         let former = self.open.insert(number, Watched { watch, records, listed: false, remembered: false });
         holds(former.is_none(), "the number of a watch is used once");
         self.next += 1;
@@ -49,7 +53,15 @@ impl Watches {
     }
 
     pub(crate) fn close(&mut self, number: usize) -> Option<Watch> {
-        self.open.remove(&number).map(|watched| watched.watch)
+        self.remove(number).map(|watched| watched.watch)
+    }
+
+    fn remove(&mut self, number: usize) -> Option<Watched> {
+        let watched = self.open.remove(&number)?;
+        if self.find(&watched.watch) == Some(number) {
+            self.by_watch.remove(&watched.watch);
+        }
+        Some(watched)
     }
 
     pub(crate) fn get(&self, number: usize) -> Option<&Watched> {
@@ -66,7 +78,7 @@ impl Watches {
 
     /// Returns the number of this watch, if it is open.
     pub(crate) fn find(&self, watch: &Watch) -> Option<usize> {
-        self.numbers(|watched| watched.watch == *watch).next()
+        self.by_watch.get(watch).copied()
     }
 
     /// Returns the number of the watch of this kind that covers a namespace.
@@ -79,7 +91,7 @@ impl Watches {
     /// Returns the kinds with a watch that satisfies `is_meant` and has not been listed.
     pub(crate) fn unlisted(&self, is_meant: impl Fn(&Watch) -> bool) -> Kinds {
         let unlisted = self.open.values().filter(|watched| !watched.listed && is_meant(&watched.watch));
-        unlisted.fold(Kinds::NONE, |kinds, watched| kinds.with(watched.watch.kind))
+        unlisted.map(|watched| watched.watch.kind).collect()
     }
 
     /// Closes the watches of the same kind in single namespaces. The watch `into` takes over their records.
@@ -89,7 +101,7 @@ impl Watches {
         holds(wide.watch.namespace.is_none(), "a watch that replaces others is one of all namespaces");
         let single = |watched: &Watched| watched.watch.kind == kind && watched.watch.namespace.is_some();
         for number in self.numbers(single).collect::<Vec<_>>() {
-            if let Some(watched) = self.open.remove(&number).expected("a watch that was just found") {
+            if let Some(watched) = self.remove(number).expected("a watch that was just found") {
                 wide.records.absorb(watched.records);
             }
         }
