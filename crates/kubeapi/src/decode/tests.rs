@@ -236,7 +236,9 @@ fn reads_the_fields_that_answers_need() {
         ),
         (
             Kind::Pod,
-            json!({ "metadata": { "namespace": "a", "name": "p", "labels": { "app": "web", "example.org/tier": "" } } }),
+            json!({ "metadata": {
+                "namespace": "a", "name": "p", "labels": { "app": "web", "example.org/tier": "" },
+            } }),
             "Pod a/p@  false false app:web,example.org/tier:",
         ),
         (Kind::Pod, json!({ "metadata": { "namespace": "a", "name": "p", "labels": null } }), "Pod a/p@  false false"),
@@ -278,17 +280,26 @@ fn decodes_valid_and_invalid_watch_events() {
         ),
         (r#"{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"6"}}}"#, "bookmark 6 false"),
         (
-            r#"{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"6","annotations":{"k8s.io/initial-events-end":"true"}}}}"#,
+            concat!(
+                r#"{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"6","#,
+                r#""annotations":{"k8s.io/initial-events-end":"true"}}}}"#
+            ),
             "bookmark 6 true",
         ),
         (
-            r#"{"type":"ERROR","object":{"kind":"Status","metadata":{},"status":"Failure","message":"old","code":410}}"#,
+            concat!(
+                r#"{"type":"ERROR","object":{"kind":"Status","metadata":{},"status":"Failure","#,
+                r#""message":"old","code":410}}"#
+            ),
             "refused 410 old",
         ),
         (r#"{"type":"ERROR","object":{}}"#, "refused 0 "),
         // Errors name the object where possible.
         (
-            r#"{"type":"ADDED","object":{"metadata":{"namespace":"n","name":"a","resourceVersion":"7"},"spec":{"ports":[{"port":"x"}]}}}"#,
+            concat!(
+                r#"{"type":"ADDED","object":{"metadata":{"namespace":"n","name":"a","resourceVersion":"7"},"#,
+                r#""spec":{"ports":[{"port":"x"}]}}}"#
+            ),
             "shape n/a@7",
         ),
         (r#"{"type":"ADDED","object":{"metadata":{"namespace":"n","name":"a"},"spec":"x"}}"#, "shape n/a@"),
@@ -360,7 +371,9 @@ fn rich_objects() -> Vec<(Kind, Value)> {
             "annotations": {
                 "endpoints.kubernetes.io/last-change-trigger-time": "2026-01-02T03:04:05Z", "note": "größer",
             },
-            "ownerReferences": [{ "apiVersion": "v1", "kind": "Service", "name": "web", "uid": "u", "controller": true }],
+            "ownerReferences": [{
+                "apiVersion": "v1", "kind": "Service", "name": "web", "uid": "u", "controller": true,
+            }],
             "finalizers": ["a.example/b"],
             "managedFields": [{
                 "manager": "kubectl", "operation": "Update", "apiVersion": "v1", "time": "2026-01-02T03:04:05Z",
@@ -398,14 +411,21 @@ fn rich_objects() -> Vec<(Kind, Value)> {
             { "addresses": ["10.1.0.8"], "conditions": {} },
             { "addresses": [] },
         ],
-        "ports": [{ "name": "http", "port": 8080, "protocol": "TCP", "appProtocol": "http" }, { "name": "", "protocol": "UDP" }],
+        "ports": [
+            { "name": "http", "port": 8080, "protocol": "TCP", "appProtocol": "http" },
+            { "name": "", "protocol": "UDP" },
+        ],
     });
     let mut ending = json!({
         "apiVersion": "v1", "kind": "Pod", "metadata": metadata("shop", "web-0"),
         "spec": {
-            "nodeName": "node-1", "containers": [{ "name": "c", "image": "registry.example/web:1", "env": [{ "name": "A", "value": "1" }] }],
+            "nodeName": "node-1",
+            "containers": [{ "name": "c", "image": "registry.example/web:1", "env": [{ "name": "A", "value": "1" }] }],
         },
-        "status": { "phase": "Running", "hostIP": "10.0.0.1", "podIP": "10.1.0.5", "podIPs": [{ "ip": "10.1.0.5" }, { "ip": "fd00::5" }] },
+        "status": {
+            "phase": "Running", "hostIP": "10.0.0.1", "podIP": "10.1.0.5",
+            "podIPs": [{ "ip": "10.1.0.5" }, { "ip": "fd00::5" }],
+        },
     });
     let pod = ending.clone();
     ending["metadata"]["deletionTimestamp"] = "2026-01-02T03:04:05Z".into();
