@@ -309,8 +309,8 @@ impl Index {
         service::key(&self.seed, namespace, name)
     }
 
-    /// Adds a namespace. `unlisted` are the kinds not listed in it yet, and `unknown` those that a snapshot does not
-    /// have either.
+    /// Adds a namespace. `unlisted` are the kinds not listed in it yet. `unknown` are those of them without a complete
+    /// list in a snapshot.
     pub(crate) fn add_namespace(&self, key: u64, name: &Arc<str>, unlisted: Kinds, unknown: Kinds) {
         holds(unknown.minus(unlisted) == Kinds::NONE, "what was listed is known");
         let namespace = Namespace { key, name: Arc::clone(name), unlisted, unknown };
@@ -510,7 +510,7 @@ struct Namespace {
     name: Arc<str>,
     /// Kinds that have not been listed yet in this namespace.
     unlisted: Kinds,
-    /// Those of them that a snapshot does not have either.
+    /// Kinds without a complete list in this namespace, neither from the source nor from a snapshot.
     unknown: Kinds,
 }
 

@@ -1,4 +1,4 @@
-//! What the index tells other crates about itself, and details of objects that only they read.
+//! Tests of the accessors of the index that only other crates call.
 
 use std::cell::Cell;
 use std::num::NonZeroU32;

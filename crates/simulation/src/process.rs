@@ -37,7 +37,8 @@ pub(crate) const UPSTREAMS: [&str; 2] = ["192.0.2.1:53", "192.0.2.2:53"];
 /// Property of *forward* that limits the queries that wait for upstreams.
 const MAX_CONCURRENT: &str = "max_concurrent 3";
 
-/// Growth of the snapshot in bytes from which it is compacted: a few lists, so that lists are cut by it.
+/// Growth of the snapshot in bytes from which it is compacted. It is small, so that compaction also happens within
+/// lists.
 const GROWTH: u64 = 512;
 
 /// Address of the machine.
@@ -175,8 +176,8 @@ impl Machine {
         let local = LocalSet::new();
         let mut server = Server::at(plugins::DIRECTIVES, self.time.clone(), seed);
         server.io.set_network(Rc::clone(&self.net) as Rc<dyn testkit::Network>);
-        let snapshot_growth = GROWTH;
-        let timing = Timing { clock, random: numbers, client: Some(client), snapshot_growth, ..Timing::default() };
+        let timing =
+            Timing { clock, random: numbers, client: Some(client), snapshot_growth: GROWTH, ..Timing::default() };
         let given = Rc::default();
         let subscriber = Subscriber::with_timing(&server.registry, timing);
         let clusters: Rc<dyn Clusters> = Rc::new(Edge { subscriber, given: Rc::clone(&given) });

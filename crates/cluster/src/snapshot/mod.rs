@@ -6,15 +6,15 @@
 //! the objects like those of an API server.
 //!
 //! ```text
-//! length (4 bytes) ─ CRC-32 of the record (4) ─ record (postcard)
+//! length (4 bytes), CRC-32 of the record (4), record (postcard)
 //!
-//! Listing ─ Applied … ─ Listed ── Applied ─ Deleted ─ Position ─ … ◄── appended before the reducer applies an event
-//! └──────── base ─────────────┘   └─ journal
+//! Listing, Applied ..., Listed, Applied, Deleted, Position, ...  <- appended before the reducer applies an event
+//! |---------- base ----------|  |--- journal
 //! ```
 //!
 //! # Begin of a watch
-//! A watch begins with `Listing`, at its start and after `Closed`. Records of a watch before that are left from a list
-//! that began in an earlier log. They do not count: an object that they do not have may exist.
+//! The first record of a watch is `Listing`, also after `Closed`. Earlier records of the watch belong to a list that
+//! began before the log, which has only a part of its objects. They are ignored.
 //!
 //! # Compaction
 //! [`Compaction`] finds the records that still count. The log of these leads to the same index.

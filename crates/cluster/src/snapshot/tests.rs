@@ -60,6 +60,11 @@ fn spec() -> Spec {
     Spec { endpoint_zones: true, ..Spec::new(&ALL, &[]) }
 }
 
+/// Namespaces, and Services in those that exist.
+fn following_services() -> Spec {
+    Spec { followed: vec![Kind::Service], ..Spec::new(&[Kind::Namespace], &[]) }
+}
+
 fn restored(spec: &Spec, log: &[u8]) -> Option<(Stage, Vec<Resumable>)> {
     let mut stage = Stage::new(spec);
     let resumable = stage.restore(log)?;
@@ -205,10 +210,10 @@ fn the_state_of_a_pod_that_terminates_survives() {
     }
 }
 
-/// What a watch has without a list is left from one that began in an earlier log.
+/// Records of a watch before its first list do not count.
 #[test]
 fn a_watch_begins_with_a_list() {
-    let following = Spec { followed: vec![Kind::Service], ..Spec::new(&[Kind::Namespace], &[]) };
+    let following = following_services();
     for events in [
         "svc alpha/web@2 ips=None",
         "~svc alpha/web@2",
@@ -227,10 +232,10 @@ fn a_watch_begins_with_a_list() {
     }
 }
 
-/// What is left of a list that never ended counts until a list is complete.
+/// Objects of an incomplete list stay until a later list is complete.
 #[test]
 fn a_watch_keeps_the_objects_of_first_lists_that_failed() {
-    let following = Spec { followed: vec![Kind::Service], ..Spec::new(&[Kind::Namespace], &[]) };
+    let following = following_services();
     let mut stage = Stage::new(&following);
     stage.play(
         "listing ns
@@ -257,7 +262,7 @@ fn a_watch_keeps_the_objects_of_first_lists_that_failed() {
 /// A namespace that was new when the process ended, or is new since then, may have objects that nobody has listed.
 #[test]
 fn a_snapshot_denies_nothing_in_a_namespace_that_it_does_not_have_a_list_of() {
-    let following = Spec { followed: vec![Kind::Service], ..Spec::new(&[Kind::Namespace], &[]) };
+    let following = following_services();
     let mut stage = Stage::new(&following);
     stage.play(
         "listing ns
