@@ -49,7 +49,9 @@ fn service_object(service: &Service) -> String {
     let addresses = |all: &[IpAddr]| list(all.iter().map(|address| format!(r#""{address}""#)));
     let kind = match &service.kind {
         Kind::ClusterIp(all) => {
-            format!(r#""type":"ClusterIP","clusterIP":"{}","clusterIPs":{}"#, all[0], addresses(all))
+            // Without it, an API server refuses two addresses.
+            let policy = if all.len() > 1 { r#","ipFamilyPolicy":"RequireDualStack""# } else { "" };
+            format!(r#""type":"ClusterIP","clusterIP":"{}","clusterIPs":{}{policy}"#, all[0], addresses(all))
         }
         Kind::Headless => r#""type":"ClusterIP","clusterIP":"None","clusterIPs":["None"]"#.to_owned(),
         Kind::ExternalName(target) => format!(r#""type":"ExternalName","externalName":"{target}""#),

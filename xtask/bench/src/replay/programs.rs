@@ -1,6 +1,6 @@
 //! The other servers: Knot DNS as the upstream, etcd, and a resolver that knows no name.
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -17,8 +17,8 @@ use super::client;
 use xtask::Failed;
 use xtask::server::free_port;
 
-/// Timeout for the first answer of a program.
-pub(crate) const START_TIMEOUT: Duration = Duration::from_secs(20);
+/// Timeout for the first answer of a program. kube-apiserver takes longest, above all on a busy machine.
+pub(crate) const START_TIMEOUT: Duration = Duration::from_secs(60);
 /// Pause between attempts to reach a program that starts.
 pub(crate) const START_PAUSE: Duration = Duration::from_millis(20);
 
@@ -105,8 +105,22 @@ fn knot_config(zones: &Path, names: &[String], folder: &Path, port: u16) -> Stri
 
 /// Starts etcd with the keys of a file: a list of keys and values. `folder` is for its data.
 pub(crate) fn start_etcd(keys: &Path, folder: &Path) -> Result<Program, Failed> {
-    let (port, peers) = (free_port()?, free_port()?);
-    let [clients, peers] = [port, peers].map(|port| format!("http://127.0.0.1:{port}"));
+    let etcd = run_etcd([free_port()?, free_port()?], folder)?;
+    let keys: Value = serde_json::from_str(&read_text(keys)?).map_err(|error| format!("etcd.json: {error}"))?;
+    for pair in keys.as_array().into_iter().flatten() {
+        // A value that is a text is not JSON.
+        let value = pair[1].as_str().map_or_else(|| pair[1].to_string(), str::to_owned);
+        let key = STANDARD.encode(pair[0].as_str().unwrap_or_default());
+        let body = json!({ "key": key, "value": STANDARD.encode(value) }).to_string();
+        call(etcd.port, "kv/put", &body).ok_or_else(|| format!("etcd does not store {}", pair[0]))?;
+    }
+    Ok(etcd)
+}
+
+/// Starts etcd with the data of a folder, and waits until it works. The ports are for clients and for other members.
+pub(crate) fn run_etcd(ports: [u16; 2], folder: &Path) -> Result<Program, Failed> {
+    let [clients, peers] = ports.map(|port| format!("http://127.0.0.1:{port}"));
+    let [port, _] = ports;
     let mut command = Command::new("etcd");
     command
         .arg("--data-dir")
@@ -116,28 +130,42 @@ pub(crate) fn start_etcd(keys: &Path, folder: &Path) -> Result<Program, Failed> 
         .args(["--initial-cluster", &format!("default={peers}"), "--unsafe-no-fsync"])
         .stdout(Stdio::null())
         .stderr(Stdio::null());
-    let etcd = Program::start(&mut command, port)?.wait("etcd", || call(port, "maintenance/status", "{}").is_some())?;
-    let keys: Value = serde_json::from_str(&read_text(keys)?).map_err(|error| format!("etcd.json: {error}"))?;
-    for pair in keys.as_array().into_iter().flatten() {
-        // A value that is a text is not JSON.
-        let value = pair[1].as_str().map_or_else(|| pair[1].to_string(), str::to_owned);
-        let key = STANDARD.encode(pair[0].as_str().unwrap_or_default());
-        let body = json!({ "key": key, "value": STANDARD.encode(value) }).to_string();
-        call(port, "kv/put", &body).ok_or_else(|| format!("etcd does not store {}", pair[0]))?;
-    }
-    Ok(etcd)
+    Program::start(&mut command, port)?.wait("etcd", || call(port, "maintenance/status", "{}").is_some())
 }
 
-/// Calls a method of etcd's JSON gateway. Returns `None` if it fails.
-fn call(port: u16, method: &str, body: &str) -> Option<()> {
-    let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
+/// Deletes the history of etcd.
+pub(crate) fn compact_etcd(port: u16) -> Result<(), Failed> {
+    let compact = || {
+        let status: Value = serde_json::from_str(&call(port, "maintenance/status", "{}")?).ok()?;
+        // Numbers of 64 bits are texts in the JSON of protocol buffers.
+        let revision = status["header"]["revision"].as_str()?;
+        call(port, "kv/compaction", &json!({ "revision": revision }).to_string())
+    };
+    compact().map(drop).ok_or_else(|| "etcd does not compact".to_owned())
+}
+
+/// Returns the response of a method of etcd's JSON gateway; `None` if it fails.
+fn call(port: u16, method: &str, body: &str) -> Option<String> {
+    let stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
     stream.set_read_timeout(Some(START_TIMEOUT)).ok()?;
     let length = body.len();
     let request = format!("POST /v3/{method} HTTP/1.0\r\nHost: etcd\r\nContent-Length: {length}\r\n\r\n{body}");
-    stream.write_all(request.as_bytes()).ok()?;
-    let mut response = String::new();
-    stream.read_to_string(&mut response).ok()?;
-    response.split("\r\n").next().is_some_and(|status| status.contains(" 200 ")).then_some(())
+    exchange(stream, &request).ok().filter(|(status, _)| *status == 200).map(|(_, body)| body)
+}
+
+/// Sends a request of HTTP/1.0. Returns the status and the body of the response, which ends with the connection.
+pub(crate) fn exchange(mut stream: impl Read + Write, request: &str) -> std::io::Result<(u16, String)> {
+    stream.write_all(request.as_bytes())?;
+    let mut response = Vec::new();
+    match stream.read_to_end(&mut response) {
+        // A server that ends the connection without the end of TLS has sent its response.
+        Err(error) if error.kind() != ErrorKind::UnexpectedEof => return Err(error),
+        _ => {}
+    }
+    let response = String::from_utf8_lossy(&response);
+    let status = response.split(' ').nth(1).and_then(|status| status.parse().ok());
+    let body = response.split_once("\r\n\r\n").map(|(_, body)| body.to_owned());
+    status.zip(body).ok_or_else(|| std::io::Error::new(ErrorKind::InvalidData, "no response of HTTP"))
 }
 
 /// Starts a resolver that knows no name, and returns its port. The answers of kube-dns were recorded with one.

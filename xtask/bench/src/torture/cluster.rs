@@ -75,12 +75,13 @@ impl Place {
         Ipv6Addr::new(0xfd00, 1, u16::from(place), 0, 0, 0, 0, u16::from(number + 1)).into()
     }
 
+    /// Returns an address in the ranges of a cluster, of which the first one is that of the Service `kubernetes`.
     fn cluster_ip(self, number: u8, is_v4: bool) -> IpAddr {
-        let place = u8::try_from(self.0).unwrap_or_default();
+        let place = u8::try_from(self.0 + 1).unwrap_or_default();
         if is_v4 {
             return Ipv4Addr::new(10, 96, place, number + 1).into();
         }
-        Ipv6Addr::new(0xfd00, 0x96, u16::from(place), 0, 0, 0, 0, u16::from(number + 1)).into()
+        Ipv6Addr::new(0xfd00, 0x96, 0, 0, 0, 0, u16::from(place), u16::from(number + 1)).into()
     }
 
     /// Returns the names that may exist because of this place, and some neighbours.

@@ -1,12 +1,14 @@
 //! The whole server under fault: `cargo xtask torture`.
 //!
-//! The server runs below its keeper as an operator runs it, between a fake API server and Knot DNS as its upstream, in
-//! namespaces of its own. Clients ask questions without a pause, while a schedule of faults runs that a seed decides
+//! The server runs below its keeper as an operator runs it, between an API server (the project's fake one, or
+//! kube-apiserver with etcd) and Knot DNS as its upstream, in namespaces of its own. Clients ask questions without a pause, while a schedule of faults runs that a seed decides
 //! ([`schedule`]). The [`oracle`] knows for each moment which answers are right.
 
+mod api;
 mod client;
 mod cluster;
 mod knot;
+mod kubernetes;
 mod link;
 mod oracle;
 mod questions;
@@ -25,8 +27,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
-use fakeapi::FakeApi;
 
+use self::api::Api;
 use self::client::{Outcome, Transport, ask};
 use self::cluster::Objects;
 use self::knot::Knot;
@@ -82,6 +84,12 @@ pub(crate) fn command() -> Command {
         .arg(number("seed", "1", "Seed of the faults and of the questions"))
         .arg(Arg::new("server").long("server").value_name("BINARY").help("Use this binary instead of a new build"))
         .arg(
+            Arg::new("real")
+                .long("real")
+                .action(ArgAction::SetTrue)
+                .help("Use kube-apiserver and etcd, which must be on the PATH, instead of the fake API server"),
+        )
+        .arg(
             Arg::new("planted")
                 .long("planted")
                 .action(ArgAction::SetTrue)
@@ -100,6 +108,8 @@ pub(crate) fn command() -> Command {
 struct Run {
     length: Duration,
     seed: u64,
+    /// True to use kube-apiserver and etcd.
+    is_real: bool,
     /// True if some deletions do not reach the API server.
     is_planted: bool,
     /// True if the server has a sanitizer.
@@ -116,6 +126,7 @@ pub(crate) fn run(options: &ArgMatches) -> Result<(), Failed> {
     let run = Run {
         length: Duration::from_secs(number("seconds")),
         seed: number("seed"),
+        is_real: options.get_flag("real"),
         is_planted: options.get_flag("planted"),
         is_sanitized: options.get_flag("sanitized"),
     };
@@ -147,6 +158,7 @@ fn run_inside(binary: &Path, folder: &Path, run: Run) -> Option<Result<(), Faile
     // The processes find themselves in a /proc of their namespace.
     command.args(FLAGS).arg("--mount-proc").arg(own).arg("torture").arg("--server").arg(binary).env(INSIDE, folder);
     command.args(["--seconds", &run.length.as_secs().to_string(), "--seed", &run.seed.to_string()]);
+    command.args(run.is_real.then_some("--real"));
     command.args(run.is_planted.then_some("--planted")).args(run.is_sanitized.then_some("--sanitized"));
     Some(match command.status() {
         Ok(status) if status.success() => Ok(()),
@@ -179,7 +191,13 @@ fn set_up(binary: &Path, folder: &Path, run: Run) -> Result<(Stage, Objects), Fa
     let disk = folder.join("disk");
     std::fs::create_dir_all(&disk).map_err(|error| format!("{}: {error}", disk.display()))?;
     let mut report = Report::default();
-    report.not_tested("kube-apiserver and etcd: the API server is the project's fake one, over TLS");
+    report.is_real = run.is_real;
+    report.not_tested(if run.is_real {
+        "429, watches that are silent beside others that are not, and single connections that break: kube-apiserver is \
+         killed or stopped, and so is etcd"
+    } else {
+        "kube-apiserver and etcd: the API server is the project's fake one, over TLS"
+    });
     report
         .not_tested("netem: the links to the upstream are relays of this program, which lose, delay, reorder and cut");
     let is_inside = std::env::var_os(INSIDE).is_some();
@@ -207,16 +225,12 @@ fn set_up(binary: &Path, folder: &Path, run: Run) -> Result<(Stage, Objects), Fa
     }
     let upstream = knot.as_ref().map_or(NO_PORT, Knot::port);
     let links = [Link::start(upstream)?, Link::start(upstream)?];
-    let api = FakeApi::start_tls();
-    let pems = api.pems().ok_or("no certificates")?;
-    for (name, text) in [("client.pem", &pems.certificate), ("client.key", &pems.key), ("ca.pem", &pems.authority)] {
-        std::fs::write(folder.join(name), text).map_err(|error| format!("{name}: {error}"))?;
-    }
+    let api = Api::start(folder, run.is_real)?;
     let mut random = Random::new(run.seed);
     let place = Place {
         folder: folder.to_owned(),
         disk,
-        api: api.url().to_owned(),
+        api: api.url(),
         upstreams: [links[0].port, links[1].port],
         ports: Place::ports()?,
     };
@@ -250,7 +264,7 @@ fn set_up(binary: &Path, folder: &Path, run: Run) -> Result<(Stage, Objects), Fa
         lock(&stage.oracle).timeline.begin(Excuse::Upstream, Duration::ZERO);
     }
     let mut objects = Objects::new();
-    stage.change(&mut objects, cluster::creation(&mut random));
+    stage.change(&mut objects, cluster::creation(&mut random))?;
     Ok((stage, objects))
 }
 

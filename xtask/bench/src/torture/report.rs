@@ -32,6 +32,8 @@ pub(crate) struct Report {
     late: usize,
     late_in_fault: usize,
     second_attempts: usize,
+    /// True if the API server is kube-apiserver.
+    pub(crate) is_real: bool,
     actions: BTreeMap<Action, usize>,
     /// Faults with their times.
     events: Vec<String>,
@@ -50,7 +52,7 @@ impl Report {
     pub(crate) fn count(&mut self, action: Action, begin: Duration, end: Duration) {
         *self.actions.entry(action).or_default() += 1;
         if action != Action::ChangeCluster {
-            self.events.push(format!("{begin:?} to {end:?}: {}", action.words()));
+            self.events.push(format!("{begin:?} to {end:?}: {}", action.words(self.is_real)));
         }
     }
 
@@ -157,7 +159,7 @@ impl Report {
         }
         text.push('\n');
         for (action, count) in &self.actions {
-            let _ = writeln!(text, "| {} | {count} |", action.words());
+            let _ = writeln!(text, "| {} | {count} |", action.words(self.is_real));
         }
         for what in &self.not_tested {
             let _ = writeln!(text, "NOT TESTED: {what}");

@@ -64,9 +64,15 @@ pub(crate) enum Action {
 }
 
 impl Action {
-    /// Returns the words of the report.
-    pub(crate) const fn words(self) -> &'static str {
+    /// Returns the words of the report. A real API server fails in other ways than the fake one.
+    pub(crate) const fn words(self, is_real: bool) -> &'static str {
         match self {
+            Action::ApiDown if is_real => "kill −9 of kube-apiserver",
+            Action::ApiStalled if is_real => "SIGSTOP of kube-apiserver",
+            Action::ApiSilent if is_real => "SIGSTOP of etcd",
+            Action::ApiStatus if is_real => "kill −9 of etcd",
+            Action::ApiSlow if is_real => "kube-apiserver stands still for nine tenths of the time",
+            Action::ApiCompacted if is_real => "kill −9 of kube-apiserver, and etcd compacted",
             Action::ChangeCluster => "changes of the cluster",
             Action::KillServer => "kill −9 of the server below its keeper",
             Action::KillKeeper => "kill −9 of the keeper",

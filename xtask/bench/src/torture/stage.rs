@@ -8,8 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use fakeapi::{FakeApi, Fault};
-
+use super::api::Api;
 use super::cluster::{self, Change, Objects};
 use super::knot::Knot;
 use super::link::{Link, LinkFault};
@@ -33,8 +32,6 @@ const OUTAGE_GAP: Duration = Duration::from_secs(10);
 const IN_HAND: Duration = Duration::from_millis(50);
 /// With planted mistakes, one of this many deletions is withheld from the server.
 const WITHHELD: usize = 5;
-/// Resources that are watched.
-const RESOURCES: [&str; 3] = ["namespaces", "services", "endpointslices"];
 
 /// All that runs.
 pub(crate) struct Stage {
@@ -43,7 +40,7 @@ pub(crate) struct Stage {
     pub(crate) report: Mutex<Report>,
     pub(crate) place: Place,
     pub(crate) log: Arc<Log>,
-    pub(crate) api: FakeApi,
+    pub(crate) api: Api,
     pub(crate) server: Mutex<Server>,
     pub(crate) knot: Option<Mutex<Knot>>,
     pub(crate) links: [Link; 2],
@@ -91,7 +88,7 @@ impl Stage {
             let is_done = match (event.action, &mut objects) {
                 (Action::ChangeCluster, Some(objects)) => {
                     let changes = cluster::next(objects, &mut random);
-                    self.change(objects, changes);
+                    self.change(objects, changes)?;
                     true
                 }
                 (action, _) => self.act(action, event.lasts, &mut random)?,
@@ -104,23 +101,17 @@ impl Stage {
     }
 
     /// Writes objects to the API server.
-    pub(crate) fn change(&self, objects: &mut Objects, changes: Vec<Change>) {
+    pub(crate) fn change(&self, objects: &mut Objects, changes: Vec<Change>) -> Result<(), Failed> {
         for (key, part) in changes {
             if part.is_none() && !objects.contains_key(&key) {
                 continue;
             }
-            let json = part.as_ref().and_then(|part| part.json(key));
             lock(&self.oracle).write(key, part.clone(), self.now());
             let is_withheld = self.is_planted
-                && json.is_none()
+                && part.is_none()
                 && self.deletions.fetch_add(1, Ordering::Relaxed) % WITHHELD == WITHHELD - 1;
-            match json.and_then(|json| serde_json::from_str(&json).ok()) {
-                _ if is_withheld => {}
-                Some(json) => drop(self.api.put(json)),
-                None => {
-                    let (resource, namespace, name) = key.path();
-                    self.api.delete(resource, namespace, &name);
-                }
+            if !is_withheld {
+                self.api.write(key, part.as_ref())?;
             }
             lock(&self.oracle).written(key, self.now());
             match part {
@@ -128,6 +119,7 @@ impl Stage {
                 None => drop(objects.remove(&key)),
             }
         }
+        Ok(())
     }
 
     /// Does what an event says. Returns false if it cannot be done here.
@@ -139,10 +131,13 @@ impl Stage {
             Action::StopServer => self.stop_server(lasts)?,
             Action::Reload => self.reload(random)?,
             Action::BrokenReload => self.broken_reload(random)?,
-            Action::ApiDown | Action::ApiStalled | Action::ApiSilent | Action::ApiStatus | Action::ApiSlow => {
-                self.fail_api(action, lasts, random);
-            }
-            Action::ApiCompacted | Action::ApiConnectionsCut => self.fail_api(action, Duration::ZERO, random),
+            Action::ApiDown
+            | Action::ApiStalled
+            | Action::ApiSilent
+            | Action::ApiStatus
+            | Action::ApiSlow
+            | Action::ApiCompacted
+            | Action::ApiConnectionsCut => return self.fail_api(action, lasts, random),
             Action::KnotStopped | Action::KnotKilled => return self.fail_knot(action, lasts),
             Action::LinkCut => self.fail_links(&self.links, LinkFault::Cut, lasts),
             Action::LinkLossy => self.fail_links(&self.links, LinkFault::Lossy, lasts),
@@ -243,35 +238,17 @@ impl Stage {
         self.place.write_corefile(&good)
     }
 
-    fn fail_api(&self, action: Action, lasts: Duration, random: &mut Random) {
+    fn fail_api(&self, action: Action, lasts: Duration, random: &mut Random) -> Result<bool, Failed> {
+        if !self.api.can_fail(action) {
+            return Ok(false);
+        }
         let view = self.begin_fault(Excuse::OldView);
         let from = self.begin_outage();
-        let set = |fault| RESOURCES.iter().for_each(|resource| self.api.fault(resource, fault));
-        match action {
-            Action::ApiDown => self.api.down(),
-            Action::ApiStalled => set(Fault::Stall),
-            Action::ApiSilent => set(Fault::Silence),
-            Action::ApiStatus => set(Fault::Status(random.pick(&[429, 500, 503]), random.pick(&[None, Some(1)]))),
-            Action::ApiSlow => set(Fault::Slow(256, Duration::from_millis(20))),
-            Action::ApiCompacted => {
-                self.api.down();
-                self.api.compact();
-                self.api.up();
-            }
-            _ => {}
-        }
-        if !matches!(action, Action::ApiSilent | Action::ApiDown | Action::ApiCompacted) {
-            self.api.drop_connections();
-        }
-        thread::sleep(lasts);
-        RESOURCES.iter().for_each(|resource| self.api.heal(resource));
-        if matches!(action, Action::ApiStalled | Action::ApiSlow) {
-            self.api.drop_connections();
-        }
-        self.api.up();
+        self.api.fail(action, lasts, random)?;
         let until = self.now();
         *lock(&self.outage) = Some((from, until));
         self.end_fault(view, API_ALLOWANCE + (until - from) / 6);
+        Ok(true)
     }
 
     /// Returns the begin of the outage of the API server, which may be that of an earlier fault.
