@@ -18,8 +18,9 @@ use super::metrics::{ForwardMetrics, UpstreamMetrics};
 use super::outage::Outage;
 use crate::shared::upstream_options::{ForwardedNames, listed_in, none_listed, was_listed, with_interface};
 
-/// Time limit for a query, including all attempts.
-const DEADLINE: Duration = Duration::from_secs(5);
+/// Time limit for a query, including all attempts. The resolvers of glibc, musl and Go give up after five seconds: a
+/// failure that is sent then arrives too late, and they neither report it nor ask the next server.
+const DEADLINE: Duration = Duration::from_millis(4_800);
 
 /// Lookup of host names. The process provides it for upstreams that are configured by name.
 pub trait HostLookup: Send + Sync {
