@@ -380,6 +380,10 @@ fn query(stage: &Stage, asked: &Asked, transport: Transport, id: u16) {
     drop(oracle);
     let mut report = lock(&stage.report);
     report.query(transport, fate, took, attempts.len());
+    if attempts.len() > 1 && !is_in_gap {
+        report.unanswered += 1;
+        report.describe(format!("{sent:?}: no answer to the first attempt: {asked:?} over {transport:?}, {fate:?}"));
+    }
     if took > LATE && !matches!(fate, Fate::Lost | Fate::LostInGap) {
         // SERVFAIL for a dead upstream comes after its timeout.
         let is_declared = is_in_gap || fate == Fate::Excused;

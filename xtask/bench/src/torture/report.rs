@@ -32,6 +32,8 @@ pub(crate) struct Report {
     late: usize,
     late_in_fault: usize,
     second_attempts: usize,
+    /// First attempts without an answer that no gap excuses.
+    pub(crate) unanswered: usize,
     /// True if the API server is kube-apiserver.
     pub(crate) is_real: bool,
     actions: BTreeMap<Action, usize>,
@@ -147,6 +149,7 @@ impl Report {
             ("late (answered after more than 5 s)", self.late.to_string()),
             ("late in declared gaps and faults", self.late_in_fault.to_string()),
             ("needed a second attempt", self.second_attempts.to_string()),
+            ("of these, outside of declared gaps", self.unanswered.to_string()),
             ("not decided (too many possible states)", self.of(Fate::Open).to_string()),
             ("slowest answer", format!("{:.2} s", self.slowest.as_secs_f64())),
             ("from a kill or SIGSTOP to the next answer, median and longest", {
