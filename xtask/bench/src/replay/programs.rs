@@ -211,3 +211,36 @@ impl Drop for Folder {
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Peer that takes a request, and sends a response.
+    struct Peer(&'static [u8]);
+
+    impl Read for Peer {
+        fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+            self.0.read(buffer)
+        }
+    }
+
+    impl Write for Peer {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_response_has_a_status_and_a_body() {
+        let response = b"HTTP/1.0 404 Not Found\r\nContent-Length: 4\r\n\r\ngone";
+        assert_eq!(exchange(Peer(response), "GET / HTTP/1.0\r\n\r\n").unwrap(), (404, "gone".to_owned()));
+        for broken in [&b""[..], b"HTTP/1.0 404 Not Found\r\n", b"HTTP/1.0\r\n\r\n"] {
+            assert!(exchange(Peer(broken), "").is_err(), "{broken:?}");
+        }
+    }
+}

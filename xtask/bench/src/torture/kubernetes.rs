@@ -58,8 +58,9 @@ impl Kubernetes {
         }
         let tls = Arc::new(tls(folder).map_err(|error| format!("certificates: {error}"))?);
         let (port, etcd_ports) = (free_port()?, [free_port()?, free_port()?]);
-        let etcd = run_etcd(etcd_ports, folder)?;
-        let api = run(folder, port, etcd_ports[0], &tls)?;
+        let hint = |error| format!("{error}; docs/real-cluster.md says how to get kube-apiserver and etcd");
+        let etcd = run_etcd(etcd_ports, folder).map_err(hint)?;
+        let api = run(folder, port, etcd_ports[0], &tls).map_err(hint)?;
         let [api, etcd] = [api, etcd].map(Mutex::new);
         Ok(Kubernetes { api, etcd, folder: folder.to_owned(), port, etcd_ports, tls })
     }
@@ -270,4 +271,34 @@ fn certificates() -> Result<[(&'static str, String); 7], rcgen::Error> {
         (accounts_public, accounts.public_key_pem()),
         (accounts_key, accounts.serialize_pem()),
     ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::cluster::Place;
+    use super::*;
+
+    #[test]
+    fn each_kind_has_its_path() {
+        let place = Place(1);
+        for (key, all, name) in [
+            (Key::Namespace(0), "/api/v1/namespaces", "alpha"),
+            (Key::Service(place), "/api/v1/namespaces/alpha/services", "db"),
+            (Key::Slice(place, false), "/apis/discovery.k8s.io/v1/namespaces/alpha/endpointslices", "db-v6"),
+        ] {
+            assert_eq!(paths(key), (all.to_owned(), format!("{all}/{name}")));
+        }
+    }
+
+    #[test]
+    fn the_client_reads_its_files() {
+        let folder = std::env::temp_dir().join(format!("portolan-torture-files-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        for (name, text) in certificates().unwrap() {
+            std::fs::write(folder.join(name), text).unwrap();
+        }
+        let config = tls(&folder);
+        std::fs::remove_dir_all(&folder).unwrap();
+        assert!(config.unwrap().client_auth_cert_resolver.has_certs());
+    }
 }
