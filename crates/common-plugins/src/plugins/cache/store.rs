@@ -17,7 +17,7 @@ const SHARDS_MAX: usize = 1 << 16;
 const PART: usize = 9984 / SHARDS_MIN;
 /// Minimum number of entries per shard.
 const SHARE_MIN: usize = 4;
-/// Odd multiplier that mixes bits, so that one random number serves for several draws.
+/// Odd multiplier that mixes bits.
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 /// Average number of bytes per entry: large responses evict others instead of growing the process.
 pub(super) const BYTES_EACH: usize = 1024;
@@ -125,7 +125,7 @@ impl Store {
             useless = !other.is_of_use(now, stale);
             seen += 1;
             // Reservoir sampling: each entry seen so far is the victim with the same probability.
-            if useless || (random ^ seen.wrapping_mul(SPREAD)).is_multiple_of(seen) {
+            if useless || draw(random, seen).is_multiple_of(seen) {
                 victim = Some(Arc::clone(other));
             }
         });
@@ -138,6 +138,12 @@ impl Store {
         self.subtract(&gone);
         Some(1)
     }
+}
+
+/// Returns one of several independent numbers made of one random number. These are the upper bits of a product: its
+/// lower bits depend on few bits, so the number for 4 would be even whenever that for 2 is.
+fn draw(random: u64, number: u64) -> u64 {
+    (random ^ number.wrapping_mul(SPREAD)).wrapping_mul(SPREAD) >> 32
 }
 
 #[cfg(test)]
@@ -197,5 +203,48 @@ mod tests {
         let mut alive = 0;
         store.table.for_each(|entry| alive += usize::from(entry.left(later).is_some()));
         assert_eq!(store.len(), alive);
+    }
+
+    /// Returns the names of the entries in the shard of this hash.
+    fn names_beside(store: &Store, hash: u64) -> Vec<Box<[u8]>> {
+        let mut names = Vec::new();
+        store.table.for_each_beside(hash, |entry| names.push(entry.name().into()));
+        names
+    }
+
+    #[test]
+    fn evicts_each_valid_entry_as_often_as_the_others() {
+        const OTHERS: usize = 12;
+        const ROUNDS: usize = 12_000;
+        let store = Store::new(9984);
+        let keep = |number| store.keep(entry(number, 10, 60), Instant::START, Duration::ZERO, 0);
+        let newest = Arc::new(entry(0, 10, 60));
+        let hash = store.table.hash(&newest.key());
+        store.table.insert(Arc::clone(&newest));
+        // There is room for all of them, so that none is evicted here.
+        let beside: Vec<u32> = (1..)
+            .filter(|number| {
+                let before = names_beside(&store, hash).len();
+                keep(*number);
+                names_beside(&store, hash).len() > before
+            })
+            .take(OTHERS)
+            .collect();
+        let mut evictions = [0; OTHERS];
+        let mut state = 1_u64;
+        for _ in 0..ROUNDS {
+            // SplitMix64.
+            state = state.wrapping_add(SPREAD);
+            let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+            let random = mixed ^ (mixed >> 31);
+            assert_eq!(store.evict_beside(&newest, hash, Instant::START, Duration::ZERO, random), Some(1));
+            let left = names_beside(&store, hash);
+            let is_gone = |number: &&u32| !left.iter().any(|name| **name == *entry(**number, 10, 60).name());
+            let gone = beside.iter().position(|number| is_gone(&number)).unwrap();
+            evictions[gone] += 1;
+            keep(beside[gone]);
+        }
+        assert!(evictions.iter().all(|count| (800..1200).contains(count)), "{evictions:?}");
     }
 }
