@@ -252,3 +252,74 @@ pub(super) fn hash(key: &Key<'_>, seed: &Seed) -> u64 {
     use core::hash::BuildHasher;
     seed.hash_one(key)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use engine::Failure;
+    use wire::{Class, EdeCode, Name, Owner, Section};
+
+    fn query() -> Query {
+        let mut query = Query::default();
+        query.set_name(Name::from_text("www.test.").unwrap().as_ref());
+        query
+    }
+
+    fn response_to(query: &Query) -> Response {
+        let mut response = Response::default();
+        response.begin(query);
+        response.message.set_limit(usize::from(u16::MAX));
+        response
+    }
+
+    #[test]
+    fn has_the_size_of_its_parts() {
+        const OVERHEAD: usize = 64;
+        let query = query();
+        let size = |response: &Response| Entry::new(&query, response, 60, Instant::START).size();
+        let mut response = response_to(&query);
+        let fixed = size_of::<Entry>() + OVERHEAD + query.key().as_bytes().len();
+        assert_eq!(size(&response), fixed);
+
+        for _ in 0..2 {
+            response.message.push(Section::Answer, Owner::Question, (Type::TXT, Class::IN, 60), |rdata| {
+                rdata.bytes(&[0; 100]);
+            });
+        }
+        // The owner is a pointer of two bytes, before ten bytes of type, class, TTL and length.
+        assert_eq!(size(&response), fixed + 2 * (112 + size_of::<Mark>()));
+
+        let failure = Failure::servfail(EdeCode::NETWORK_ERROR, "a cause of 22 bytes...");
+        response.fail(&query, failure);
+        assert_eq!(size(&response), fixed + 22);
+    }
+
+    #[test]
+    fn the_cause_of_a_failure_names_the_upstream_and_its_error() {
+        let (without, with) = (query(), query());
+        with.set_upstream(([192, 0, 2, 53], 53).into());
+        let cause = |query: &Query, failure: Option<Failure>, reported: &'static str| {
+            let mut response = response_to(query);
+            response.set_rcode(Rcode::SERVFAIL);
+            response.set_ede(EdeCode::OTHER, reported);
+            failure.into_iter().for_each(|failure| response.set_failure(failure));
+            cause_of(query, &response).map(String::from)
+        };
+        let failed = |cause: &'static str| Some(Failure::servfail(EdeCode::OTHER, cause));
+        for (query, failure, reported, expected) in [
+            (&without, None, "", None),
+            (&without, failed(""), "", None),
+            (&without, failed(""), "bad signature", Some("bad signature")),
+            (&without, failed("i/o timeout"), "bad signature", Some("i/o timeout")),
+            (&with, None, "", Some("192.0.2.53:53 answered SERVFAIL")),
+            (&with, None, "bad signature", Some("192.0.2.53:53: bad signature")),
+            (&with, failed("i/o timeout"), "", Some("192.0.2.53:53: i/o timeout")),
+            (&with, failed("read udp 192.0.2.53:53: i/o timeout"), "", Some("read udp 192.0.2.53:53: i/o timeout")),
+        ] {
+            assert_eq!(cause(query, failure, reported).as_deref(), expected);
+        }
+        let long = failed(Box::leak("ä".repeat(CAUSE_MAX).into_boxed_str()));
+        assert_eq!(cause(&without, long, ""), Some("ä".repeat(CAUSE_MAX / 2)));
+        assert!(cause_of(&with, &response_to(&with)).is_none(), "only a failure has a cause");
+    }
+}

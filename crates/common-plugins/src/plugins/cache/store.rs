@@ -247,4 +247,60 @@ mod tests {
         }
         assert!(evictions.iter().all(|count| (800..1200).contains(count)), "{evictions:?}");
     }
+
+    /// Returns the number of bytes of the entries in the table.
+    fn bytes_of_entries(store: &Store) -> usize {
+        let mut bytes = 0;
+        store.for_each(|entry| bytes += entry.size());
+        bytes
+    }
+
+    #[test]
+    fn counts_the_bytes_of_the_entries_that_it_has() {
+        let store = Store::new(0);
+        let counted = || store.bytes.load(Ordering::Relaxed);
+        let numbers = 0..3000;
+        // Many more than there is room for, and the entries that are left once more with another length.
+        for (number, length) in
+            numbers.clone().map(|number| (number, 10)).chain(numbers.clone().map(|number| (number, 20)))
+        {
+            store.keep(entry(number, length, 60), Instant::START, Duration::ZERO, u64::from(number) * 77);
+        }
+        assert!(store.len() > 500);
+        assert_eq!(counted(), bytes_of_entries(&store));
+        let before = store.len();
+        let removed = store.remove_if(|entry| entry.name().ends_with(b"7\x04test\0"));
+        assert!(removed > 50 && removed == before - store.len(), "{removed}");
+        assert_eq!(counted(), bytes_of_entries(&store));
+        numbers.for_each(|number| store.remove(&entry(number, 10, 60).key()));
+        assert_eq!((store.len(), counted()), (0, 0));
+    }
+
+    #[test]
+    fn evicts_only_beside_a_shard_that_has_its_share() {
+        let store = Store::new(0);
+        for number in 0..2000 {
+            let entry = entry(number, 10, 60);
+            let beside = names_beside(&store, store.table.hash(&entry.key())).len();
+            let evicted = store.keep(entry, Instant::START, Duration::ZERO, u64::from(number) * 77);
+            assert_eq!(evicted, usize::from(beside == SHARE_MIN), "{beside} entries beside the new one");
+        }
+    }
+
+    #[test]
+    fn has_room_for_exactly_its_bytes() {
+        let store = Store::new(0);
+        store.bytes.store(store.bytes_max, Ordering::Relaxed);
+        assert!(!store.is_over(0));
+        store.bytes.store(store.bytes_max + 1, Ordering::Relaxed);
+        assert!(store.is_over(0));
+    }
+
+    #[test]
+    fn keeps_a_new_entry_that_has_no_others_to_evict() {
+        let store = Store::new(0);
+        store.bytes.store(store.bytes_max, Ordering::Relaxed);
+        assert_eq!(store.keep(entry(1, 10, 60), Instant::START, Duration::ZERO, 1), 0);
+        assert_eq!(store.len(), 1);
+    }
 }
