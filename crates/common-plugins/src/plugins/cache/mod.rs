@@ -554,3 +554,28 @@ fn leads_to_answer(query: &Query, response: &Response) -> bool {
     }
     false
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use engine::Failure;
+
+    #[test]
+    fn keeps_failures_of_upstreams_and_not_those_of_this_server() {
+        let mut response = Response::default();
+        response.begin(&Query::default());
+        response.set_rcode(Rcode::SERVFAIL);
+        assert!(is_of_upstreams(&response), "an upstream answered so");
+        for (code, expected) in [
+            (EdeCode::NO_REACHABLE_AUTHORITY, true),
+            (EdeCode::NETWORK_ERROR, true),
+            (EdeCode::INVALID_DATA, true),
+            (EdeCode::OTHER, false),
+            (EdeCode::NOT_READY, false),
+            (EdeCode::NOT_AUTHORITATIVE, false),
+        ] {
+            response.set_failure(Failure::servfail(code, ""));
+            assert_eq!(is_of_upstreams(&response), expected, "{code:?}");
+        }
+    }
+}
