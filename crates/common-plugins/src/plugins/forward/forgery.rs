@@ -35,3 +35,18 @@ impl ForgeryWatch {
         self.alarm.lock().unwrap_or_else(PoisonError::into_inner).count(now, guesses)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn raises_the_alarm_at_its_threshold_and_later_after_failed_exchanges() {
+        let watch = ForgeryWatch::new(2);
+        assert_eq!([1, 1, 1].map(|guesses| watch.is_raised(Instant::START, guesses)), [false, true, false]);
+        // The replies of eight failed exchanges may come late. They explain two replies without a query.
+        let watch = ForgeryWatch::new(2);
+        (0..8).for_each(|_| watch.note_failure(Instant::START));
+        assert_eq!([3, 1].map(|guesses| watch.is_raised(Instant::START, guesses)), [false, true]);
+    }
+}

@@ -43,3 +43,24 @@ impl Outage {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keeps_the_last_health_check_and_the_last_failed_exchange() {
+        let (outage, now) = (Outage::default(), Instant::from_nanos(7));
+        outage.probed(&Err(ExchangeError::Closed));
+        outage.changed(Some(now));
+        outage.failed(now, OVER_TCP, &ExchangeError::Closed);
+        let Last { since, error, failed } = outage.lock().clone();
+        assert_eq!((since, error), (Some(now), Some(ExchangeError::Closed.to_string())));
+        assert_eq!(failed, Some((now, format!("over TCP: {}", ExchangeError::Closed))));
+        // Up again: the failed exchange stays known.
+        outage.probed(&Ok(()));
+        outage.changed(None);
+        let Last { since, error, failed } = outage.lock().clone();
+        assert_eq!((since, error, failed.is_some()), (None, None, true));
+    }
+}
