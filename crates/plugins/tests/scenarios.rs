@@ -1,7 +1,8 @@
 //! Runs the scenarios of the plugins: `src/plugins/*/scenarios/*.scn`, here and in `common-plugins`.
 //!
 //! The statement `cluster` provides a Kubernetes cluster, `etcd` a store, and `collector` receives dnstap messages
-//! (`words`). Two directives of the testkit answer queries below all plugins: `records` and `outward`.
+//! (`words`). Those about views and explanations are in `words/views.rs`. Two directives of the testkit answer queries
+//! below all plugins: `records` and `outward`.
 
 mod words;
 
@@ -34,6 +35,7 @@ fn plugins_pass_their_scenarios() {
             || Box::<words::Cluster>::default(),
             || Box::<words::Collectors>::default(),
             || Box::new(words::Posted),
+            || Box::new(words::Views),
             || Box::<words::Etcd>::default(),
         ],
     );

@@ -15,7 +15,10 @@ use config::setup::{
 use config::{BuildContext, Built, Directives, PlannedListener, Planning, plan};
 use corefile::{Style, render};
 use engine::log::Notice;
-use engine::{Clock, Driver, Generation, Instant, Io, ListenerId, PeerInfo, Progress, Transaction, Transport, Worker};
+use engine::{
+    Clock, Driver, Generation, Instant, Io, ListenerId, PeerInfo, Progress, Rehearsal, Rehearsed, Transaction,
+    Transport, Worker,
+};
 use metrics::Registry;
 
 use crate::executor::{Executor, Task};
@@ -247,6 +250,16 @@ impl Server {
         generation.run_refreshes(&self.worker, |waiting| self.park(&generation, waiting, |_, _| {}));
         self.settle();
         ticket
+    }
+
+    /// Runs a query through the plugins without asking anybody, as `portolan explain` does. Returns `None` without a
+    /// Corefile, or without a listener on the port.
+    #[must_use]
+    pub fn rehearse(&self, packet: &[u8], arrival: Arrival) -> Option<Rehearsed> {
+        let (generation, listener, port) = self.listener(arrival.port)?;
+        let local = SocketAddr::new(SERVER, port);
+        let peer = PeerInfo { address: arrival.peer, local, transport: arrival.transport, ..PeerInfo::default() };
+        Some(Rehearsal::new(&generation, Box::new(self.time.clone()), SEED).run(listener, packet, peer))
     }
 
     fn listener(&self, port: Option<u16>) -> Option<(Arc<Generation>, ListenerId, u16)> {

@@ -6,9 +6,11 @@ mod collector;
 mod database;
 mod etcd;
 mod posted;
+mod views;
 
 pub(crate) use cluster::Cluster;
 pub(crate) use collector::Collectors;
 pub(crate) use database::Database;
 pub(crate) use etcd::Etcd;
 pub(crate) use posted::Posted;
+pub(crate) use views::Views;
