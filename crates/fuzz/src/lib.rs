@@ -168,7 +168,7 @@ const COREFILE: &str = ".:53 {
 ";
 
 fn entry(reaction: Reaction) -> Entry {
-    Entry { names: Names::Any, qtype: None, over: None, delay: Duration::ZERO, once: false, reaction }
+    Entry { names: Names::Any, qtype: None, over: None, delay: Duration::ZERO, once: false, wrong_ids: 0, reaction }
 }
 
 /// Corefile: errors must be reported at a position in the file, and a Corefile without errors must yield a plan.

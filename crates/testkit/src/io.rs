@@ -240,9 +240,9 @@ impl VirtualIo {
     /// Sends a query, and repeats it after `retransmit_after` if there is no response by then. Returns the response
     /// that arrives first, and its time.
     async fn send(&self, exchange: Exchange<'_>) -> (Outcome, Instant) {
-        let Exchange { to, over, query, until, connections, retransmit_after, .. } = exchange;
+        let Exchange { over, until, retransmit_after, .. } = exchange;
         let ask = || {
-            let outcome = self.upstreams.ask((to, over), query, connections, self.now());
+            let outcome = self.upstreams.ask(exchange, self.now());
             let delay = if let Came::Nothing = outcome.what { Duration::MAX } else { outcome.delay };
             (outcome, self.now() + delay)
         };

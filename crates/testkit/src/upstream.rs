@@ -5,7 +5,7 @@ use core::net::SocketAddr;
 use core::time::Duration;
 use std::collections::HashMap;
 
-use engine::{Connections, Instant, Transport};
+use engine::{Exchange, HttpMethod, Instant, Transport, Unwanted};
 use wire::{
     EdeCode, Flags, HEADER_LEN, Header, MessageBuf, Name, OPT_FIXED_LEN, Opcode, Opt, OptionCode, Rcode, Section, Type,
 };
@@ -86,6 +86,8 @@ pub struct Entry {
     pub delay: Duration,
     /// True if it is removed after one query.
     pub once: bool,
+    /// Number of replies with other message IDs that come before the reaction.
+    pub wrong_ids: u32,
     /// Reaction.
     pub reaction: Reaction,
 }
@@ -99,6 +101,12 @@ pub struct Asked {
     pub over: Transport,
     /// The query.
     pub query: Parsed,
+    /// True if it was sent over TLS.
+    pub has_tls: bool,
+    /// Method, over HTTPS.
+    pub method: HttpMethod,
+    /// True if it may be sent over HTTP/3.
+    pub may_use_http3: bool,
 }
 
 /// All upstreams of a scenario. Other addresses refuse connections.
@@ -144,20 +152,19 @@ impl Upstreams {
     }
 
     /// Passes a query to an upstream.
-    pub(crate) fn ask(
-        &self,
-        (to, over): (SocketAddr, Transport),
-        query: &[u8],
-        connections: Connections,
-        now: Instant,
-    ) -> Outcome {
+    pub(crate) fn ask(&self, exchange: Exchange<'_>, now: Instant) -> Outcome {
+        let Exchange { to, over, query, connections, tls, method, http3, unwanted, .. } = exchange;
         let refused = |what| Outcome { delay: Duration::ZERO, what, reused: false };
         let mut by_address = self.by_address.borrow_mut();
         let (Some(upstream), Ok(parsed)) = (by_address.get_mut(&to), Parsed::read(query)) else {
             return refused(Came::Refused);
         };
-        let (delay, reaction) = upstream.react(&parsed, over);
-        upstream.asked.push(Asked { at: now, over, query: parsed.clone() });
+        let (delay, reaction, wrong_ids) = upstream.react(&parsed, over);
+        for unwanted in unwanted.into_iter().cycle().take(wrong_ids as usize) {
+            unwanted.add(Unwanted::Id);
+        }
+        let has_tls = tls.is_some();
+        upstream.asked.push(Asked { at: now, over, query: parsed.clone(), has_tls, method, may_use_http3: http3 });
         let used = upstream.used.insert(over, now);
         let reused = used.is_some_and(|used| now.since(used) < connections.idle_max);
         Outcome { delay, what: carry_out(&reaction, &parsed, over), reused }
@@ -165,14 +172,15 @@ impl Upstreams {
 }
 
 impl Upstream {
-    /// Returns the reaction of the first matching entry. Without a match, the upstream answers REFUSED.
-    fn react(&mut self, query: &Parsed, over: Transport) -> (Duration, Reaction) {
+    /// Returns the delay and the reaction of the first matching entry, and the number of replies with other IDs before
+    /// it. Without a match, the upstream answers REFUSED.
+    fn react(&mut self, query: &Parsed, over: Transport) -> (Duration, Reaction, u32) {
         let refused = Answer { rcode: Rcode::REFUSED, ..Answer::default() };
         let Some(at) = self.table.iter().position(|entry| entry.is_for(query, over)) else {
-            return (Duration::ZERO, Reaction::Answer(refused));
+            return (Duration::ZERO, Reaction::Answer(refused), 0);
         };
         let entry = if self.table[at].once { self.table.remove(at) } else { self.table[at].clone() };
-        (entry.delay, entry.reaction)
+        (entry.delay, entry.reaction, entry.wrong_ids)
     }
 }
 

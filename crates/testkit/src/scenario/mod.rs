@@ -30,8 +30,8 @@
 //! The **words** of `ask` are `tcp`, `do`, `cd`, `ad`, `nord`, `noedns`, `bufsize N`, `version N`, `option CODE HEX`,
 //! `class CLASS`, `opcode OPCODE`, `serial N` (for IXFR), `from ADDRESS` and `port N`.
 //!
-//! The **queries** below `asked` are one per line, such as `udp NAME TYPE rd edns 1232 do`. Words may be omitted at
-//! the end, and `*` matches any word.
+//! The **queries** below `asked` are one per line, such as `udp NAME TYPE rd edns 1232 do`. `tls`, `post` or `get` and
+//! `http3` follow for encrypted upstreams. Words may be omitted at the end, and `*` matches any word.
 //!
 //! An **answer** is `silence`, or a line with the response code and all flags that are set (except QR), followed by
 //! the records of the answer section, those below `authority` and those below `additional` (without OPT). `ede CODE
@@ -44,10 +44,11 @@
 //!
 //! A **table** has lines `NAME TYPE [WORDS]`, each with its answer below. `*` matches any name or type, and `*.zone`
 //! all names below a zone. The first matching line is used; without a match, the response is REFUSED. Words: `udp` or
-//! `tcp` (only over this transport), `delay DURATION`, `once`, and instead of an answer `silence`, `refused`,
-//! `closed`, `broken`, `overflow` (fewer records than the header counts) or `opcode` (a response with another opcode).
-//! `truncated` serves the answer over TCP only, `lowercase` changes the case of the question, and `cookie` adds a
-//! server cookie. Words after the upstream's address apply to all its lines, or to all queries if it has no lines.
+//! `tcp` (only over this transport), `delay DURATION`, `once`, `wrong N` (N replies with other message IDs come first),
+//! and instead of an answer `silence`, `refused`, `closed`, `broken`, `overflow` (fewer records than the header counts)
+//! or `opcode` (a response with another opcode). `truncated` serves the answer over TCP only, `lowercase` changes the
+//! case of the question, and `cookie` adds a server cookie. Words after the upstream's address apply to all its lines,
+//! or to all queries if it has no lines.
 
 mod asking;
 mod compare;

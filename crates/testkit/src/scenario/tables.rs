@@ -3,12 +3,12 @@
 use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
 
-use engine::Transport;
+use engine::{HttpMethod, Transport};
 use wire::Name;
 
 use super::reply::ReplyText;
 use super::{Problem, Stage, Statement};
-use crate::{Answer, Entry, Names, Reaction};
+use crate::{Answer, Asked, Entry, Names, Reaction};
 
 /// Default port of an upstream.
 const DNS_PORT: u16 = 53;
@@ -39,7 +39,7 @@ pub(super) fn upstream(stage: &mut Stage, statement: &Statement) -> Result<(), P
 fn asked(stage: &mut Stage, statement: &Statement, address: SocketAddr) -> Result<(), Problem> {
     let count: usize = statement.parse(statement.words().nth(3), "a number of queries")?;
     let got = stage.server.io.upstreams.take_asked(address);
-    let got: Vec<String> = got.iter().map(|asked| format!("{} {}", asked_over(asked.over), asked.query)).collect();
+    let got: Vec<String> = got.iter().map(words_of).collect();
     let like = |line: &str, got: &String| {
         let mut words = got.split_whitespace();
         line.split_whitespace().all(|word| words.next().is_some_and(|got| word == "*" || word == got))
@@ -85,6 +85,7 @@ struct Manner {
     over: Option<Transport>,
     delay: Duration,
     once: bool,
+    wrong_ids: u32,
     reaction: Option<Word>,
 }
 
@@ -136,6 +137,7 @@ impl Manner {
                 "quic" => read.over = Some(Transport::Quic),
                 "status" => read.reaction = Some(Word::Status(words.parse("a code of gRPC")?)),
                 "once" => read.once = true,
+                "wrong" => read.wrong_ids = words.parse("a number of replies")?,
                 "delay" => read.delay = words.duration()?,
                 "silence" => read.reaction = Some(Word::Silence),
                 "refused" => read.reaction = Some(Word::Refused),
@@ -153,8 +155,21 @@ impl Manner {
     }
 
     fn entry(self, names: Names, qtype: Option<wire::Type>, reaction: Reaction) -> Entry {
-        Entry { names, qtype, over: self.over, delay: self.delay, once: self.once, reaction }
+        let Manner { over, delay, once, wrong_ids, .. } = self;
+        Entry { names, qtype, over, delay, once, wrong_ids, reaction }
     }
+}
+
+/// Returns the words for a query that an upstream received.
+fn words_of(asked: &Asked) -> String {
+    let method = match (asked.over, asked.method) {
+        (Transport::Https, HttpMethod::Get) => " get",
+        (Transport::Https, HttpMethod::Post) => " post",
+        _ => "",
+    };
+    let tls = if asked.has_tls { " tls" } else { "" };
+    let http3 = if asked.may_use_http3 { " http3" } else { "" };
+    format!("{} {}{tls}{method}{http3}", asked_over(asked.over), asked.query)
 }
 
 /// Returns the name of a transport in scenarios.
