@@ -16,8 +16,8 @@ use config::{BuildContext, Built, Directives, PlannedListener, Planning, plan};
 use corefile::{Style, render};
 use engine::log::Notice;
 use engine::{
-    Clock, Driver, Generation, Instant, Io, ListenerId, PeerInfo, Progress, Rehearsal, Rehearsed, Transaction,
-    Transport, Worker,
+    Clock, Destination, Driver, Generation, Instant, Io, ListenerId, PeerInfo, Progress, Rehearsal, Rehearsed,
+    Transaction, Transport, Worker,
 };
 use metrics::Registry;
 
@@ -85,6 +85,7 @@ impl Default for Arrival {
 pub struct Ticket {
     asked: Instant,
     outcome: Rc<RefCell<Option<Outcome>>>,
+    destination: Option<Destination>,
 }
 
 /// Outcome of a query.
@@ -103,6 +104,12 @@ impl Ticket {
     #[must_use]
     pub fn outcome(&self) -> Option<Outcome> {
         self.outcome.borrow().clone()
+    }
+
+    /// Returns the servers that the query waited for first, if it was not answered at once.
+    #[must_use]
+    pub const fn destination(&self) -> Option<Destination> {
+        self.destination
     }
 
     fn settle(&self, transaction: &mut Transaction, progress: Progress, now: Instant) {
@@ -228,7 +235,7 @@ impl Server {
 
     /// Sends a query. There is no response without a Corefile, or without a listener on the port.
     pub fn ask(&mut self, packet: &[u8], arrival: Arrival) -> Ticket {
-        let ticket = Ticket { asked: self.now(), outcome: Rc::default() };
+        let mut ticket = Ticket { asked: self.now(), outcome: Rc::default(), destination: None };
         let Some((generation, listener, port)) = self.listener(arrival.port) else { return ticket };
         let mut transaction = self.worker.borrow_mut().take_transaction();
         transaction.query.packet.clear();
@@ -239,6 +246,7 @@ impl Server {
         transaction.query.received = self.now();
         let progress = generation.receive(listener, &mut transaction, &mut self.worker.borrow_mut());
         if progress == Progress::Waiting {
+            ticket.destination = Some(generation.destination(&transaction));
             let (told, time) = (ticket.clone(), self.time.clone());
             self.park(&generation, transaction, move |transaction, progress| {
                 told.settle(transaction, progress, time.now());

@@ -8,6 +8,7 @@
 //! | `flush all\|name\|below [NAME] N` | removes N entries from the caches |
 //! | `upstreams` + lines | the upstreams: address, transport, state, errors |
 //! | `explain NAME TYPE` + lines | what the plugins say about a query that nobody asks |
+//! | `waits NAME TYPE N` | a query waits for this group of servers at a plugin, such as a line of *forward* |
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,10 +24,13 @@ pub(crate) struct Views;
 
 impl Extension for Views {
     fn words(&self) -> &'static [&'static str] {
-        &["caches", "cached", "flush", "upstreams", "explain"]
+        &["caches", "cached", "flush", "upstreams", "explain", "waits"]
     }
 
     fn play(&mut self, statement: &Statement, stage: &mut Stage) -> Result<(), Problem> {
+        if statement.word() == "waits" {
+            return waits(statement, stage);
+        }
         let requests = stage.server.requests().ok_or_else(|| statement.problem("there is no Corefile"))?;
         let (inspection, mut words) = (&requests.inspection, statement.words_between(1, usize::MAX));
         let got = match statement.word() {
@@ -92,6 +96,15 @@ fn explain(words: &mut Words<'_>, stage: &Stage) -> Result<Vec<String>, Problem>
     let rehearsed = stage.server.rehearse(&question.packet(), Arrival::default());
     let hooks = rehearsed.into_iter().flat_map(|rehearsed| rehearsed.hooks);
     Ok(hooks.filter_map(|hook| Some(lines_of(hook.plugin, &hook.explanation?))).flatten().collect())
+}
+
+fn waits(statement: &Statement, stage: &mut Stage) -> Result<(), Problem> {
+    let mut words = statement.words_between(1, usize::MAX);
+    let question = Question::new(name(&mut words)?, words.parse("a type")?);
+    let expected: usize = words.parse("the number of a group")?;
+    let destination = stage.server.ask(&question.packet(), Arrival::default()).destination();
+    let destination = destination.ok_or_else(|| statement.problem("the query was answered at once"))?;
+    statement.expect("the number of the group", &expected, &destination.group)
 }
 
 fn lines_of(plugin: &str, explanation: &Explanation) -> Vec<String> {
