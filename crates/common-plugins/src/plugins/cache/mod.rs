@@ -537,7 +537,8 @@ fn minimum_of(response: &Response, soa: Mark) -> u32 {
 fn leads_to_answer(query: &Query, response: &Response) -> bool {
     let message = &response.message;
     let mut name = query.name().to_name();
-    for _ in 0..ALIASES_MAX {
+    // One more name than aliases: the last one has the answer.
+    for _ in 0..=ALIASES_MAX {
         let mut target = None;
         for mark in
             message.section(Section::Answer).filter(|mark| message.owner(*mark).is_ok_and(|owner| owner == name))
