@@ -7,16 +7,13 @@ use std::time::Duration;
 use fakeapi::{FakeApi, Fault};
 
 use super::cluster::{Key, Part};
-use super::kubernetes::Kubernetes;
+use super::kubernetes::{CLIENT_FILES, Kubernetes};
 use super::schedule::Action;
 use crate::random::Random;
 use xtask::Failed;
 
 /// Resources that are watched.
 const RESOURCES: [&str; 3] = ["namespaces", "services", "endpointslices"];
-
-/// Files of the client: certificate, private key, and the certificate of the authority.
-pub(crate) const CLIENT_FILES: [&str; 3] = ["client.pem", "client.key", "ca.pem"];
 
 /// API server. It outlives its own faults: what is written during one arrives.
 pub(crate) enum Api {

@@ -16,11 +16,9 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use serde_json::{Value, json};
 
-use super::api::CLIENT_FILES;
 use super::cluster::Key;
 use super::schedule::Action;
-use super::server::signal;
-use super::stage::lock;
+use super::server::{lock, signal};
 use crate::replay::programs::{Program, compact_etcd, exchange, run_etcd};
 use xtask::Failed;
 use xtask::server::free_port;
@@ -35,6 +33,8 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(50);
 /// A slow API server runs for the first of these times, and stands still for the second.
 const SLOW: [Duration; 2] = [Duration::from_millis(20), Duration::from_millis(180)];
+/// Files of a client: certificate, private key, and the certificate of the authority.
+pub(crate) const CLIENT_FILES: [&str; 3] = ["client.pem", "client.key", "ca.pem"];
 /// Files of the API server.
 const SERVER_FILES: [&str; 4] = ["api.pem", "api.key", "accounts.pub", "accounts.key"];
 

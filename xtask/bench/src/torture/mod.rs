@@ -1,8 +1,9 @@
 //! The whole server under fault: `cargo xtask torture`.
 //!
 //! The server runs below its keeper as an operator runs it, between an API server (the project's fake one, or
-//! kube-apiserver with etcd) and Knot DNS as its upstream, in namespaces of its own. Clients ask questions without a pause, while a schedule of faults runs that a seed decides
-//! ([`schedule`]). The [`oracle`] knows for each moment which answers are right.
+//! kube-apiserver with etcd) and Knot DNS as its upstream, in namespaces of its own. Clients ask questions without a
+//! pause, while a schedule of faults runs that a seed decides ([`schedule`]). The [`oracle`] knows for each moment
+//! which answers are right.
 
 mod api;
 mod client;
@@ -37,8 +38,8 @@ use self::oracle::{Oracle, Verdict};
 use self::questions::{Asked, Source};
 use self::report::{Fate, Report};
 use self::schedule::{Track, track};
-use self::server::{Log, Place, Server};
-use self::stage::{Stage, lock};
+use self::server::{Log, Place, Server, lock};
+use self::stage::Stage;
 use self::timeline::Excuse;
 use crate::random::Random;
 use xtask::{Failed, server as build};

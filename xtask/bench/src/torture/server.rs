@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -127,11 +127,11 @@ impl Log {
                 thread::sleep(PAUSE);
             }
             if BAD_WORDS.iter().any(|word| line.contains(word)) {
-                self.bad.lock().unwrap_or_else(PoisonError::into_inner).push(line.clone());
+                lock(&self.bad).push(line.clone());
             }
             // The lines of the directive *log* are many.
             if !line.starts_with("[INFO] 127.0.0.1:") {
-                let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut lines = lock(&self.lines);
                 if lines.len() == LINES_MAX {
                     lines.remove(0);
                 }
@@ -142,7 +142,7 @@ impl Log {
 
     /// Returns the last lines.
     pub(crate) fn last_lines(&self) -> Vec<String> {
-        self.lines.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.lines).clone()
     }
 }
 
@@ -264,6 +264,11 @@ fn spawn(command: &Path, corefile: &Path, clock: Option<&(PathBuf, PathBuf)>, lo
         thread::spawn(move || log.read(output));
     }
     Ok(child)
+}
+
+/// Locks, also after the panic of another thread: the run fails anyway.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Sends a signal to a process, which may have ended.

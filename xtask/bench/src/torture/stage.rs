@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -15,7 +15,7 @@ use super::link::{Link, LinkFault};
 use super::oracle::Oracle;
 use super::report::Report;
 use super::schedule::{Action, Event};
-use super::server::{Log, Place, Server, signal};
+use super::server::{Log, Place, Server, lock, signal};
 use super::timeline::{Excuse, Span};
 use crate::random::Random;
 use xtask::Failed;
@@ -55,11 +55,6 @@ pub(crate) struct Stage {
     pub(crate) is_planted: bool,
     /// Begin of the last outage of the API server, and its end.
     pub(crate) outage: Mutex<Option<(Duration, Duration)>>,
-}
-
-/// Locks, also after the panic of another thread: the run fails anyway.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Stage {
