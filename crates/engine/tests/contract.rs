@@ -94,7 +94,15 @@ fn signs_responses_after_all_other_changes() {
 fn signs_responses_that_arrive_later() {
     let mut server = server("test {\nsign\nstale 30s {\nverify 200ms\n}\noutward 192.0.2.53\n}");
     let address = "192.0.2.53:53".parse().unwrap();
-    let entry = |delay, reaction| Entry { names: Names::Any, qtype: None, over: None, delay, once: false, reaction };
+    let entry = |delay, reaction| Entry {
+        names: Names::Any,
+        qtype: None,
+        over: None,
+        delay,
+        once: false,
+        wrong_ids: 0,
+        reaction,
+    };
     let query = question("www.test.", Type::A).packet();
     for delay in [100, 150, 5_000].map(Duration::from_millis) {
         server.io.upstreams.set(address, vec![entry(delay, Reaction::Answer(Answer::default()))]);
