@@ -1,5 +1,6 @@
 //! The other servers: Knot DNS as the upstream, etcd, and a resolver that knows no name.
 
+use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::path::{Path, PathBuf};
@@ -56,9 +57,12 @@ impl Program {
     }
 
     /// Waits until the program is usable.
-    pub(crate) fn wait(self, name: &str, mut is_usable: impl FnMut() -> bool) -> Result<Program, Failed> {
+    pub(crate) fn wait(mut self, name: &str, mut is_usable: impl FnMut() -> bool) -> Result<Program, Failed> {
         let start = Instant::now();
         while !is_usable() {
+            if let Ok(Some(status)) = self.child.try_wait() {
+                return Err(format!("`{name}` has ended: {status}"));
+            }
             if start.elapsed() > START_TIMEOUT {
                 return Err(format!("`{name}` does not answer after {START_TIMEOUT:?}"));
             }
@@ -127,30 +131,45 @@ pub(crate) fn run_etcd(ports: [u16; 2], folder: &Path) -> Result<Program, Failed
         .arg(folder.join("etcd"))
         .args(["--listen-client-urls", &clients, "--advertise-client-urls", &clients])
         .args(["--listen-peer-urls", &peers, "--initial-advertise-peer-urls", &peers])
-        .args(["--initial-cluster", &format!("default={peers}"), "--unsafe-no-fsync"])
+        .args(["--initial-cluster", &format!("default={peers}"), "--unsafe-no-fsync", "--log-level", "warn"])
         .stdout(Stdio::null())
-        .stderr(Stdio::null());
+        .stderr(log_file(folder, "etcd")?);
     Program::start(&mut command, port)?.wait("etcd", || call(port, "maintenance/status", "{}").is_some())
+}
+
+/// Opens the log of a program, `NAME.log`, to append to it.
+pub(crate) fn log_file(folder: &Path, name: &str) -> Result<File, Failed> {
+    let path = folder.join(format!("{name}.log"));
+    File::options().create(true).append(true).open(&path).map_err(|error| format!("{}: {error}", path.display()))
 }
 
 /// Deletes the history of etcd.
 pub(crate) fn compact_etcd(port: u16) -> Result<(), Failed> {
-    let compact = || {
-        let status: Value = serde_json::from_str(&call(port, "maintenance/status", "{}")?).ok()?;
-        // Numbers of 64 bits are texts in the JSON of protocol buffers.
-        let revision = status["header"]["revision"].as_str()?;
-        call(port, "kv/compaction", &json!({ "revision": revision }).to_string())
-    };
-    compact().map(drop).ok_or_else(|| "etcd does not compact".to_owned())
+    let fail = |error: std::io::Error| format!("etcd does not compact: {error}");
+    let status = exchange_with_etcd(port, "maintenance/status", "{}").map_err(fail)?.1;
+    let status: Value = serde_json::from_str(&status).unwrap_or_default();
+    // Numbers of 64 bits are texts in the JSON of protocol buffers.
+    let body = json!({ "revision": status["header"]["revision"] }).to_string();
+    match exchange_with_etcd(port, "kv/compaction", &body).map_err(fail)? {
+        (200, _) => Ok(()),
+        // Nothing was written since the last time.
+        (_, text) if text.contains("has been compacted") => Ok(()),
+        (status, text) => Err(format!("etcd does not compact: {status} {text}")),
+    }
 }
 
-/// Returns the response of a method of etcd's JSON gateway; `None` if it fails.
-fn call(port: u16, method: &str, body: &str) -> Option<String> {
-    let stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
-    stream.set_read_timeout(Some(START_TIMEOUT)).ok()?;
+/// Calls a method of etcd's JSON gateway. Returns `None` if it fails.
+fn call(port: u16, method: &str, body: &str) -> Option<()> {
+    exchange_with_etcd(port, method, body).is_ok_and(|(status, _)| status == 200).then_some(())
+}
+
+/// Returns the status and the body of a response of etcd's JSON gateway.
+fn exchange_with_etcd(port: u16, method: &str, body: &str) -> std::io::Result<(u16, String)> {
+    let stream = TcpStream::connect(("127.0.0.1", port))?;
+    stream.set_read_timeout(Some(START_TIMEOUT))?;
     let length = body.len();
     let request = format!("POST /v3/{method} HTTP/1.0\r\nHost: etcd\r\nContent-Length: {length}\r\n\r\n{body}");
-    exchange(stream, &request).ok().filter(|(status, _)| *status == 200).map(|(_, body)| body)
+    exchange(stream, &request)
 }
 
 /// Sends a request of HTTP/1.0. Returns the status and the body of the response, which ends with the connection.
@@ -163,9 +182,14 @@ pub(crate) fn exchange(mut stream: impl Read + Write, request: &str) -> std::io:
         _ => {}
     }
     let response = String::from_utf8_lossy(&response);
-    let status = response.split(' ').nth(1).and_then(|status| status.parse().ok());
-    let body = response.split_once("\r\n\r\n").map(|(_, body)| body.to_owned());
-    status.zip(body).ok_or_else(|| std::io::Error::new(ErrorKind::InvalidData, "no response of HTTP"))
+    let no_response = || std::io::Error::new(ErrorKind::InvalidData, "no response of HTTP");
+    let (head, body) = response.split_once("\r\n\r\n").ok_or_else(no_response)?;
+    let length = head.lines().find_map(|line| line.to_ascii_lowercase().strip_prefix("content-length: ")?.parse().ok());
+    if length.is_some_and(|length: usize| length != body.len()) {
+        return Err(ErrorKind::UnexpectedEof.into());
+    }
+    let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).ok_or_else(no_response)?;
+    Ok((status, body.to_owned()))
 }
 
 /// Starts a resolver that knows no name, and returns its port. The answers of kube-dns were recorded with one.
@@ -239,7 +263,8 @@ mod tests {
     fn a_response_has_a_status_and_a_body() {
         let response = b"HTTP/1.0 404 Not Found\r\nContent-Length: 4\r\n\r\ngone";
         assert_eq!(exchange(Peer(response), "GET / HTTP/1.0\r\n\r\n").unwrap(), (404, "gone".to_owned()));
-        for broken in [&b""[..], b"HTTP/1.0 404 Not Found\r\n", b"HTTP/1.0\r\n\r\n"] {
+        let cut = b"HTTP/1.0 200 OK\r\nContent-Length: 4\r\n\r\ngo";
+        for broken in [&b""[..], b"HTTP/1.0 404 Not Found\r\n", b"HTTP/1.0\r\n\r\n", cut] {
             assert!(exchange(Peer(broken), "").is_err(), "{broken:?}");
         }
     }
