@@ -43,6 +43,22 @@ impl Api {
         }
     }
 
+    /// Returns the ports that it needs again when it starts again.
+    pub(crate) fn ports(&self) -> Vec<u16> {
+        match self {
+            Api::Real(api) => api.ports().to_vec(),
+            Api::Fake(api) => api.url().rsplit(':').next().and_then(|port| port.parse().ok()).into_iter().collect(),
+        }
+    }
+
+    /// Returns the time that it may take to start after a fault.
+    pub(crate) const fn restart_allowance(&self) -> Duration {
+        match self {
+            Api::Real(_) => Duration::from_secs(8),
+            Api::Fake(_) => Duration::ZERO,
+        }
+    }
+
     /// Creates, replaces or, without content, deletes an object.
     pub(crate) fn write(&self, key: Key, part: Option<&Part>) -> Result<(), Failed> {
         let json = part.map(|part| part.json(key).ok_or_else(|| format!("{part:?} is no {key:?}"))).transpose()?;
@@ -71,15 +87,12 @@ impl Api {
     pub(crate) fn fail(&self, action: Action, lasts: Duration, random: &mut Random) -> Result<(), Failed> {
         match self {
             Api::Real(api) => api.fail(action, lasts),
-            Api::Fake(api) => {
-                fail_fake(api, action, lasts, random);
-                Ok(())
-            }
+            Api::Fake(api) => fail_fake(api, action, lasts, random),
         }
     }
 }
 
-fn fail_fake(api: &FakeApi, action: Action, lasts: Duration, random: &mut Random) {
+fn fail_fake(api: &FakeApi, action: Action, lasts: Duration, random: &mut Random) -> Result<(), Failed> {
     let set = |fault| RESOURCES.iter().for_each(|resource| api.fault(resource, fault));
     match action {
         Action::ApiDown => api.down(),
@@ -92,7 +105,8 @@ fn fail_fake(api: &FakeApi, action: Action, lasts: Duration, random: &mut Random
             api.compact();
             api.up();
         }
-        _ => {}
+        Action::ApiConnectionsCut => {}
+        other => return Err(format!("not a fault of an API server: {other:?}")),
     }
     if !matches!(action, Action::ApiSilent | Action::ApiDown | Action::ApiCompacted) {
         api.drop_connections();
@@ -103,4 +117,5 @@ fn fail_fake(api: &FakeApi, action: Action, lasts: Duration, random: &mut Random
         api.drop_connections();
     }
     api.up();
+    Ok(())
 }

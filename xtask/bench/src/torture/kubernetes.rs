@@ -19,16 +19,17 @@ use serde_json::{Value, json};
 use super::cluster::Key;
 use super::schedule::Action;
 use super::server::{lock, signal};
-use crate::replay::programs::{Program, compact_etcd, exchange, run_etcd};
+use crate::replay::programs::{Program, compact_etcd, exchange, log_file, run_etcd};
 use xtask::Failed;
 use xtask::server::free_port;
 
 /// Ranges of the cluster IPs, with all of [`super::cluster`].
 const CLUSTER_IPS: &str = "10.96.0.0/16,fd00:96::/108";
 /// Time until an object is written: a fault may last, and the API server starts after it.
-const WRITE_TIMEOUT: Duration = Duration::from_secs(90);
-/// Time for the answer to one request.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
+const WRITE_TIMEOUT: Duration = Duration::from_secs(120);
+/// Time without a byte of the answer to a request. It is longer than any fault: the API server could still do what was
+/// given up, after it has done what came next.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 /// Pause between two attempts.
 const PAUSE: Duration = Duration::from_millis(50);
 /// A slow API server runs for the first of these times, and stands still for the second.
@@ -58,15 +59,20 @@ impl Kubernetes {
         }
         let tls = Arc::new(tls(folder).map_err(|error| format!("certificates: {error}"))?);
         let (port, etcd_ports) = (free_port()?, [free_port()?, free_port()?]);
-        let hint = |error| format!("{error}; docs/real-cluster.md says how to get kube-apiserver and etcd");
-        let etcd = run_etcd(etcd_ports, folder).map_err(hint)?;
-        let api = run(folder, port, etcd_ports[0], &tls).map_err(hint)?;
+        let etcd = run_etcd(etcd_ports, folder)?;
+        let api = run(folder, port, etcd_ports[0], &tls)?;
         let [api, etcd] = [api, etcd].map(Mutex::new);
         Ok(Kubernetes { api, etcd, folder: folder.to_owned(), port, etcd_ports, tls })
     }
 
     pub(crate) fn url(&self) -> String {
         format!("https://127.0.0.1:{}", self.port)
+    }
+
+    /// Returns its port and those of etcd.
+    pub(crate) const fn ports(&self) -> [u16; 3] {
+        let [clients, peers] = self.etcd_ports;
+        [self.port, clients, peers]
     }
 
     /// Creates, replaces or, without JSON, deletes an object. Tries again until it is done.
@@ -77,6 +83,7 @@ impl Kubernetes {
             match status {
                 200 | 201 if json.is_some() => return Ok(()),
                 404 if json.is_none() => return Ok(()),
+                422 if !is_taken(&text) => return Err(format!("kube-apiserver refuses {key:?}: {text}")),
                 _ if begin.elapsed() > WRITE_TIMEOUT => {
                     return Err(format!(
                         "kube-apiserver does not write {key:?} for {WRITE_TIMEOUT:?}: {status} {text}"
@@ -94,7 +101,7 @@ impl Kubernetes {
         if answer.0 == 404 {
             answer = self.call("POST", &all, json);
         }
-        if answer.0 == 422 {
+        if answer.0 == 422 && is_taken(&answer.1) {
             self.make_room(&one, json);
         }
         answer
@@ -174,6 +181,11 @@ impl Kubernetes {
     }
 }
 
+/// Returns true if a refused Service, or its addresses, are still there from before: [`Kubernetes::make_room`].
+fn is_taken(refusal: &str) -> bool {
+    ["already allocated", "may not change once set"].iter().any(|reason| refusal.contains(reason))
+}
+
 /// Returns the paths of all objects of a kind in a namespace, and of one of them.
 fn paths(key: Key) -> (String, String) {
     let (resource, namespace, name) = key.path();
@@ -205,8 +217,10 @@ fn run(folder: &Path, port: u16, etcd: u16, tls: &Arc<ClientConfig>) -> Result<P
         .args(["--client-ca-file", CLIENT_FILES[2], "--service-account-issuer", "https://kubernetes.default.svc"])
         .args(["--service-account-key-file", accounts_public, "--service-account-signing-key-file", accounts])
         .stdout(Stdio::null())
-        .stderr(Stdio::null());
-    Program::start(&mut command, port)?.wait("kube-apiserver", || is_ready(tls, port))
+        .stderr(log_file(folder, "kube-apiserver")?);
+    let api = Program::start(&mut command, port);
+    let api = api.map_err(|error| format!("{error}; docs/real-cluster.md says how to get kube-apiserver and etcd"))?;
+    api.wait("kube-apiserver", || is_ready(tls, port))
 }
 
 fn is_ready(tls: &Arc<ClientConfig>, port: u16) -> bool {
@@ -225,6 +239,7 @@ fn call(tls: &Arc<ClientConfig>, port: u16, method: &str, path: &str, body: &str
 fn connect(tls: &Arc<ClientConfig>, port: u16) -> std::io::Result<StreamOwned<ClientConnection, TcpStream>> {
     let stream = TcpStream::connect(("127.0.0.1", port))?;
     stream.set_read_timeout(Some(ANSWER_TIMEOUT))?;
+    stream.set_write_timeout(Some(ANSWER_TIMEOUT))?;
     let name = ServerName::try_from("localhost").map_err(std::io::Error::other)?;
     let connection = ClientConnection::new(Arc::clone(tls), name).map_err(std::io::Error::other)?;
     Ok(StreamOwned::new(connection, stream))

@@ -21,7 +21,7 @@ mod timeline;
 mod zone;
 
 use std::path::{Path, PathBuf};
-use std::process::Command as Process;
+use std::process::{Command as Process, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -38,8 +38,8 @@ use self::oracle::{Oracle, Verdict};
 use self::questions::{Asked, Source};
 use self::report::{Fate, Report};
 use self::schedule::{Track, track};
-use self::server::{Log, Place, Server, lock};
-use self::stage::Stage;
+use self::server::{Log, Place, Server, lock, signal};
+use self::stage::{Clock, Stage};
 use self::timeline::Excuse;
 use crate::random::Random;
 use xtask::{Failed, server as build};
@@ -61,6 +61,10 @@ const PAUSE_MAX: usize = 30;
 const LATE: Duration = Duration::from_secs(5);
 /// Time until the server has listed the cluster.
 const SYNC_TIMEOUT: Duration = Duration::from_secs(60);
+/// Lengths of a run in seconds: a shorter one has hardly any faults.
+const SECONDS: std::ops::RangeInclusive<u64> = 50..=86_400;
+/// Time until all that the server wrote to its log has been read, after its end.
+const LOG_TIMEOUT: Duration = Duration::from_secs(10);
 /// Environment variable of the process in the namespaces: its folder.
 const INSIDE: &str = "PORTOLAN_TORTURE_INSIDE";
 /// Port at which nothing listens: discard (RFC 863).
@@ -76,12 +80,17 @@ const CLOCKS: [&str; 2] =
 /// Returns the command line of `torture`.
 pub(crate) fn command() -> Command {
     let number = |name: &'static str, default: &'static str, help: &'static str| {
-        let value = value_parser!(u64);
-        Arg::new(name).long(name).value_name("NUMBER").default_value(default).value_parser(value).help(help)
+        Arg::new(name)
+            .long(name)
+            .value_name("NUMBER")
+            .default_value(default)
+            .value_parser(value_parser!(u64))
+            .help(help)
     };
+    let seconds = number("seconds", "600", "Length of the run").value_parser(value_parser!(u64).range(SECONDS));
     Command::new("torture")
         .about("Run the whole server under faults; fails if an answer is wrong or a query is lost")
-        .arg(number("seconds", "600", "Length of the run"))
+        .arg(seconds)
         .arg(number("seed", "1", "Seed of the faults and of the questions"))
         .arg(Arg::new("server").long("server").value_name("BINARY").help("Use this binary instead of a new build"))
         .arg(
@@ -121,7 +130,7 @@ struct Run {
 pub(crate) fn run(options: &ArgMatches) -> Result<(), Failed> {
     let number = |name: &str| options.get_one::<u64>(name).copied().unwrap_or_default();
     let binary = match options.get_one::<String>("server") {
-        Some(path) => PathBuf::from(path),
+        Some(path) => std::fs::canonicalize(path).map_err(|error| format!("{path}: {error}"))?,
         None => build::build("dev")?,
     };
     let run = Run {
@@ -138,10 +147,8 @@ pub(crate) fn run(options: &ArgMatches) -> Result<(), Failed> {
     // A failed run of a process with the same number may have left it.
     let _ = std::fs::remove_dir_all(&folder);
     let outcome = run_inside(&binary, &folder, run).unwrap_or_else(|| torture(&binary, &folder, run));
-    if outcome.is_ok() {
-        std::fs::remove_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-    }
-    outcome
+    outcome.map_err(|error| format!("{error}; the files of the run are in {}", folder.display()))?;
+    std::fs::remove_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))
 }
 
 /// Runs this program again in namespaces of its own. Returns `None` if there can be none.
@@ -163,21 +170,23 @@ fn run_inside(binary: &Path, folder: &Path, run: Run) -> Option<Result<(), Faile
     command.args(run.is_planted.then_some("--planted")).args(run.is_sanitized.then_some("--sanitized"));
     Some(match command.status() {
         Ok(status) if status.success() => Ok(()),
-        Ok(_) => Err("the server did not pass".to_owned()),
+        Ok(_) => Err("the run failed".to_owned()),
         Err(error) => Err(format!("unshare: {error}")),
     })
 }
 
 fn torture(binary: &Path, folder: &Path, run: Run) -> Result<(), Failed> {
     let Run { length, seed, is_planted, .. } = run;
-    if length < schedule::CALM_END * 2 {
-        println!("a run of less than {:?} has hardly any faults", schedule::CALM_END * 2);
-    }
     let (stage, objects) = set_up(binary, folder, run)?;
     let outcome = perform(&stage, objects, length, seed);
     let mut report = lock(&stage.report);
     if let Err(error) = outcome {
         report.fail(error);
+    }
+    // The last lines are there only when the pipes are empty.
+    lock(&stage.server).kill_all();
+    if !stage.log.wait_for_end(LOG_TIMEOUT) {
+        report.fail("the log was not read to its end".to_owned());
     }
     for line in lock(&stage.log.bad).iter().take(20) {
         report.fail(format!("in the log: {line}"));
@@ -189,6 +198,9 @@ fn torture(binary: &Path, folder: &Path, run: Run) -> Result<(), Failed> {
 
 /// Starts all that runs, and waits until the server knows the cluster.
 fn set_up(binary: &Path, folder: &Path, run: Run) -> Result<(Stage, Objects), Failed> {
+    let version = Process::new(binary).arg("--version").output();
+    let version = version.map_err(|error| format!("{}: {error}", binary.display()))?;
+    println!("{}: {}", binary.display(), String::from_utf8_lossy(&version.stdout).trim().replace('\n', ", "));
     let disk = folder.join("disk");
     std::fs::create_dir_all(&disk).map_err(|error| format!("{}: {error}", disk.display()))?;
     let mut report = Report::default();
@@ -201,6 +213,12 @@ fn set_up(binary: &Path, folder: &Path, run: Run) -> Result<(Stage, Objects), Fa
     });
     report
         .not_tested("netem: the links to the upstream are relays of this program, which lose, delay, reorder and cut");
+    if !signal("0", std::process::id()) {
+        return Err("`kill` cannot be run".to_owned());
+    }
+    if succeed(Process::new("prlimit").arg("--nofile").stdout(Stdio::null())).is_err() {
+        report.not_tested("a limit of descriptors: `prlimit` cannot be run");
+    }
     let is_inside = std::env::var_os(INSIDE).is_some();
     if is_inside {
         succeed(Process::new("ip").args(["link", "set", "lo", "up"]))?;
@@ -237,8 +255,8 @@ fn set_up(binary: &Path, folder: &Path, run: Run) -> Result<(Stage, Objects), Fa
     };
     if is_inside {
         // A socket for a query must not get the port of a server that starts again.
-        let ports = place.ports.iter().chain(&place.upstreams).chain([&upstream]).map(u16::to_string);
-        let ports = ports.collect::<Vec<_>>().join(",");
+        let ports = [&place.ports[..], &place.upstreams, &[upstream], &api.ports()].concat();
+        let ports = ports.iter().map(u16::to_string).collect::<Vec<_>>().join(",");
         std::fs::write(RESERVED_PORTS, ports).map_err(|error| format!("{RESERVED_PORTS}: {error}"))?;
     }
     place.write_corefile(&place.corefile(&mut random))?;
@@ -254,12 +272,13 @@ fn set_up(binary: &Path, folder: &Path, run: Run) -> Result<(Stage, Objects), Fa
         server: Mutex::new(server),
         knot: knot.map(Mutex::new),
         links,
-        clock: clock.map(|(_, file)| file),
+        clock: clock.map(|(_, file)| Mutex::new(Clock::new(file))),
         has_disk,
         is_over: AtomicBool::new(false),
         deletions: AtomicUsize::new(0),
         is_planted: run.is_planted,
         outage: Mutex::new(None),
+        last_fault: run.length.saturating_sub(schedule::CALM_END),
     };
     if stage.knot.is_none() {
         lock(&stage.oracle).timeline.begin(Excuse::Upstream, Duration::ZERO);

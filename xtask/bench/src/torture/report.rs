@@ -115,18 +115,21 @@ impl Report {
             std::fs::write(&file, lines.join("\n")).map_err(|error| format!("{}: {error}", file.display()))?;
         }
         let (wrong, lost) = (self.of(Fate::Wrong), self.of(Fate::Lost));
+        let (late, unanswered, failures) = (self.late, self.unanswered, self.failures.len());
         if is_planted {
-            let found = format!("{wrong} answers wrong because of the planted mistakes");
-            println!("\n{found}");
-            return if wrong > 0 { Ok(()) } else { Err(found) };
+            println!("\n{wrong} answers wrong because of the planted mistakes");
         }
-        match (wrong, lost, self.failures.len()) {
-            (0, 0, 0) if !self.fates.is_empty() => Ok(()),
-            (_, _, failures) => {
-                println!("\nfaulty answers, all faults with their times, and the end of the log: {}", folder.display());
-                Err(format!("{wrong} answers wrong, {lost} queries lost, {failures} other failures"))
-            }
+        let is_good = !self.fates.is_empty() && (wrong > 0) == is_planted && lost + late + unanswered + failures == 0;
+        if is_good {
+            return Ok(());
         }
+        println!(
+            "\n`found.txt` has the faulty answers, `faults.txt` all faults with their times, `log.txt` the last lines"
+        );
+        Err(format!(
+            "{wrong} answers wrong, {lost} queries lost, {late} answers late, {unanswered} first attempts without an \
+             answer outside of gaps, {failures} other failures"
+        ))
     }
 
     fn text(&self, length: Duration, seed: u64) -> String {
@@ -168,5 +171,48 @@ impl Report {
             let _ = writeln!(text, "NOT TESTED: {what}");
         }
         text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns true if a run passes whose report has these entries.
+    fn passes(is_planted: bool, change: impl Fn(&mut Report)) -> bool {
+        let folder = std::env::temp_dir().join(format!("portolan-torture-report-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let mut report = Report::default();
+        report.query(Transport::Udp, Fate::Right, Duration::ZERO, 1);
+        change(&mut report);
+        report.finish(&folder, Duration::ZERO, 1, is_planted).is_ok()
+    }
+
+    #[test]
+    fn a_run_passes_without_faults_alone_or_with_wrong_answers_if_they_are_planted() {
+        let query = |fate| move |report: &mut Report| report.query(Transport::Udp, fate, Duration::ZERO, 2);
+        for (is_planted, expected) in [(false, true), (true, false)] {
+            assert_eq!(passes(is_planted, |_| ()), expected);
+            assert_eq!(passes(is_planted, query(Fate::Wrong)), !expected);
+            assert_eq!(passes(is_planted, query(Fate::LostInGap)), expected);
+        }
+        for is_planted in [false, true] {
+            let planted = |report: &mut Report| {
+                report.query(Transport::Udp, if is_planted { Fate::Wrong } else { Fate::Right }, Duration::ZERO, 1);
+            };
+            assert!(passes(is_planted, planted));
+            for spoil in [
+                |report: &mut Report| report.query(Transport::Tcp, Fate::Lost, Duration::ZERO, 2),
+                |report: &mut Report| report.unanswered += 1,
+                |report: &mut Report| report.late(false),
+                |report: &mut Report| report.fail("the keeper ended".to_owned()),
+            ] {
+                let both = |report: &mut Report| {
+                    planted(report);
+                    spoil(report);
+                };
+                assert!(!passes(is_planted, both));
+            }
+        }
     }
 }

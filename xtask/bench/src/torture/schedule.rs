@@ -15,6 +15,8 @@ pub(crate) const CALM_END: Duration = Duration::from_secs(25);
 const ROUND: u64 = 60_000;
 /// Time at the end of a round without such faults, in which the view must become current.
 const CALM_ROUND: u64 = 14_000;
+/// Time in a round at which the calm begins.
+const CALM_BEGIN_OF_ROUND: Duration = Duration::from_millis(ROUND - CALM_ROUND);
 /// Mean time between two reloads.
 const RELOADS: Duration = Duration::from_secs(6);
 /// Mean time between two kills, outside of the calm.
@@ -64,6 +66,26 @@ pub(crate) enum Action {
 }
 
 impl Action {
+    /// Returns true if it is a fault of the API server.
+    const fn is_of_api(self) -> bool {
+        matches!(
+            self,
+            Action::ApiDown
+                | Action::ApiStalled
+                | Action::ApiSilent
+                | Action::ApiStatus
+                | Action::ApiSlow
+                | Action::ApiCompacted
+                | Action::ApiConnectionsCut
+        )
+    }
+
+    /// Returns true if it excuses an old view of the cluster, so that it keeps out of the calm of each round.
+    fn waits_for_rounds(self) -> bool {
+        let of_server = matches!(self, Action::KillServer | Action::KillKeeper | Action::StopServer);
+        self.is_of_api() || of_server || HOST.contains(&self)
+    }
+
     /// Returns the words of the report. A real API server fails in other ways than the fake one.
     pub(crate) const fn words(self, is_real: bool) -> &'static str {
         match self {
@@ -109,6 +131,14 @@ pub(crate) struct Event {
     pub(crate) action: Action,
     /// Random number for the details.
     pub(crate) detail: u64,
+}
+
+impl Event {
+    /// Returns true if the fault may begin at `now`, and end somewhat later than planned: not in the calm of a round.
+    pub(crate) fn fits(&self, now: Duration, later: Duration) -> bool {
+        let end = now + self.lasts + if self.action.is_of_api() { later } else { Duration::ZERO };
+        !self.action.waits_for_rounds() || end < begin_of_round(now) + CALM_BEGIN_OF_ROUND
+    }
 }
 
 const API: [Action; 9] = [
@@ -158,12 +188,17 @@ pub(crate) fn track(track: Track, seed: u64, length: Duration) -> Vec<Event> {
 
 /// Returns the time itself, or one in the next round if a fault would last into the calm.
 fn after_calm(at: Duration, lasts: Duration, random: &mut Random) -> Duration {
-    let round = Duration::from_millis(ROUND);
-    let begin = round * u32::try_from(at.as_millis() / round.as_millis()).unwrap_or_default();
-    if at + lasts < begin + round - Duration::from_millis(CALM_ROUND) {
+    let begin = begin_of_round(at);
+    if at + lasts < begin + CALM_BEGIN_OF_ROUND {
         return at;
     }
-    begin + round + millis(random, 0, 2_000)
+    begin + Duration::from_millis(ROUND) + millis(random, 0, 2_000)
+}
+
+/// Returns the begin of the round of this time.
+fn begin_of_round(at: Duration) -> Duration {
+    let round = Duration::from_millis(ROUND);
+    round * u32::try_from(at.as_millis() / round.as_millis()).unwrap_or_default()
 }
 
 /// Returns an action, the time that it lasts, and the pause after it.
@@ -243,6 +278,17 @@ mod tests {
                 assert!(events.iter().all(|event| !calm(event.at) && !calm(event.at + event.lasts)));
             }
         }
+    }
+
+    #[test]
+    fn a_late_fault_keeps_out_of_the_calm() {
+        let of = |action, lasts| Event { at: Duration::ZERO, lasts: Duration::from_secs(lasts), action, detail: 0 };
+        let [begin, late] = [40, 8].map(Duration::from_secs);
+        let fits = |event: Event| event.fits(Duration::from_millis(ROUND) + begin, late);
+        assert!(fits(of(Action::KillServer, 5)));
+        assert!(!fits(of(Action::StopServer, 6)));
+        assert!(!fits(of(Action::ApiDown, 1)), "the API server takes time to start");
+        assert!(fits(of(Action::LinkCut, 20)), "the view does not depend on the upstream");
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -111,6 +111,8 @@ impl Place {
 pub(crate) struct Log {
     is_stalled: AtomicBool,
     lines: Mutex<Vec<String>>,
+    /// Number of pipes that are read.
+    readers: AtomicUsize,
     /// Lines that must not be there.
     pub(crate) bad: Mutex<Vec<String>>,
 }
@@ -122,7 +124,9 @@ impl Log {
     }
 
     fn read(&self, output: impl Read) {
-        for line in BufReader::new(output).lines().map_while(Result::ok) {
+        // Not `lines`: what is no UTF-8 must not end the reading.
+        for line in BufReader::new(output).split(b'\n').map_while(Result::ok) {
+            let line = String::from_utf8_lossy(&line).into_owned();
             while self.is_stalled.load(Ordering::Relaxed) {
                 thread::sleep(PAUSE);
             }
@@ -140,6 +144,15 @@ impl Log {
         }
     }
 
+    /// Waits until nobody writes to the log any more, and returns true if that was so in time.
+    pub(crate) fn wait_for_end(&self, timeout: Duration) -> bool {
+        let begin = Instant::now();
+        while self.readers.load(Ordering::Relaxed) > 0 && begin.elapsed() < timeout {
+            thread::sleep(PAUSE);
+        }
+        self.readers.load(Ordering::Relaxed) == 0
+    }
+
     /// Returns the last lines.
     pub(crate) fn last_lines(&self) -> Vec<String> {
         lock(&self.lines).clone()
@@ -150,11 +163,18 @@ impl Log {
 #[derive(Debug)]
 pub(crate) struct Server {
     keeper: Child,
-    command: PathBuf,
+    programs: Programs,
     corefile: PathBuf,
     clock: Option<(PathBuf, PathBuf)>,
     log: Arc<Log>,
     address: SocketAddr,
+}
+
+/// The two programs.
+#[derive(Debug)]
+struct Programs {
+    keeper: PathBuf,
+    server: PathBuf,
 }
 
 impl Drop for Server {
@@ -162,7 +182,9 @@ impl Drop for Server {
         let worker = self.worker();
         let _ = self.keeper.kill();
         let _ = self.keeper.wait();
-        worker.into_iter().for_each(|worker| signal("KILL", worker));
+        if let Some(worker) = worker {
+            signal("KILL", worker);
+        }
     }
 }
 
@@ -175,10 +197,10 @@ impl Server {
         clock: Option<(PathBuf, PathBuf)>,
         log: &Arc<Log>,
     ) -> Result<Server, Failed> {
-        let command = binary.with_file_name("portolan-keeper");
+        let programs = Programs { keeper: binary.with_file_name("portolan-keeper"), server: binary.to_owned() };
         let corefile = place.folder.join("Corefile");
-        let keeper = spawn(&command, &corefile, clock.as_ref(), log)?;
-        let server = Server { keeper, command, corefile, clock, log: Arc::clone(log), address: place.address() };
+        let keeper = spawn(&programs, &corefile, clock.as_ref(), log)?;
+        let server = Server { keeper, programs, corefile, clock, log: Arc::clone(log), address: place.address() };
         server.wait()?;
         Ok(server)
     }
@@ -186,7 +208,7 @@ impl Server {
     /// Starts another keeper after the end of the last one, and waits until its server answers.
     pub(crate) fn start_again(&mut self) -> Result<(), Failed> {
         let _ = self.keeper.wait();
-        self.keeper = spawn(&self.command, &self.corefile, self.clock.as_ref(), &self.log)?;
+        self.keeper = spawn(&self.programs, &self.corefile, self.clock.as_ref(), &self.log)?;
         self.wait()
     }
 
@@ -249,19 +271,35 @@ fn is_running(process: u32) -> bool {
     stat.rsplit(") ").next().is_some_and(|rest| !rest.is_empty() && !rest.starts_with('Z'))
 }
 
-fn spawn(command: &Path, corefile: &Path, clock: Option<&(PathBuf, PathBuf)>, log: &Arc<Log>) -> Result<Child, Failed> {
-    let mut keeper = Command::new(command);
-    keeper.arg("-conf").arg(corefile).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+fn spawn(
+    programs: &Programs,
+    corefile: &Path,
+    clock: Option<&(PathBuf, PathBuf)>,
+    log: &Arc<Log>,
+) -> Result<Child, Failed> {
+    let mut keeper = Command::new(&programs.keeper);
+    // Without the path of the server, the keeper starts the `portolan` beside it.
+    keeper
+        .arg(&programs.server)
+        .arg("-conf")
+        .arg(corefile)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     if let Some((library, file)) = clock {
         keeper.env("LD_PRELOAD", library).env("FAKETIME_TIMESTAMP_FILE", file);
         keeper.env("FAKETIME_CACHE_DURATION", "1").env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
     }
-    let mut child = keeper.spawn().map_err(|error| format!("{}: {error}", command.display()))?;
+    let mut child = keeper.spawn().map_err(|error| format!("{}: {error}", programs.keeper.display()))?;
     let output = child.stdout.take().map(|output| Box::new(output) as Box<dyn Read + Send>);
     let errors = child.stderr.take().map(|errors| Box::new(errors) as Box<dyn Read + Send>);
     for output in [output, errors].into_iter().flatten() {
         let log = Arc::clone(log);
-        thread::spawn(move || log.read(output));
+        log.readers.fetch_add(1, Ordering::Relaxed);
+        thread::spawn(move || {
+            log.read(output);
+            log.readers.fetch_sub(1, Ordering::Relaxed);
+        });
     }
     Ok(child)
 }
@@ -271,7 +309,8 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Sends a signal to a process, which may have ended.
-pub(crate) fn signal(name: &str, process: u32) {
-    let _ = Command::new("kill").args([&format!("-{name}"), &process.to_string()]).stderr(Stdio::null()).status();
+/// Sends a signal to a process. Returns false if it has ended.
+pub(crate) fn signal(name: &str, process: u32) -> bool {
+    let status = Command::new("kill").args([&format!("-{name}"), &process.to_string()]).stderr(Stdio::null()).status();
+    status.is_ok_and(|status| status.success())
 }

@@ -45,7 +45,7 @@ pub(crate) struct Stage {
     pub(crate) knot: Option<Mutex<Knot>>,
     pub(crate) links: [Link; 2],
     /// File with the offset of the wall clock, if it can be changed.
-    pub(crate) clock: Option<PathBuf>,
+    pub(crate) clock: Option<Mutex<Clock>>,
     /// True if the folder of the snapshot is a small disk of its own.
     pub(crate) has_disk: bool,
     pub(crate) is_over: AtomicBool,
@@ -55,6 +55,21 @@ pub(crate) struct Stage {
     pub(crate) is_planted: bool,
     /// Begin of the last outage of the API server, and its end.
     pub(crate) outage: Mutex<Option<(Duration, Duration)>>,
+    /// Time of the last fault: the rest of the run is calm.
+    pub(crate) last_fault: Duration,
+}
+
+/// Wall clock of the server.
+pub(crate) struct Clock {
+    /// File with its offset.
+    file: PathBuf,
+    offset: &'static str,
+}
+
+impl Clock {
+    pub(crate) const fn new(file: PathBuf) -> Clock {
+        Clock { file, offset: "+0" }
+    }
 }
 
 impl Stage {
@@ -78,8 +93,12 @@ impl Stage {
             if self.is_over.load(Ordering::Relaxed) {
                 return Ok(());
             }
-            let mut random = Random::new(event.detail);
             let begin = self.now();
+            // The fault before may have taken longer.
+            if begin > self.last_fault || !event.fits(begin, self.api.restart_allowance()) {
+                continue;
+            }
+            let mut random = Random::new(event.detail);
             let is_done = match (event.action, &mut objects) {
                 (Action::ChangeCluster, Some(objects)) => {
                     let changes = cluster::next(objects, &mut random);
@@ -310,8 +329,11 @@ impl Stage {
     }
 
     fn jump(&self, random: &mut Random) -> bool {
-        let Some(file) = &self.clock else { return false };
+        let Some(clock) = &self.clock else { return false };
+        let mut clock = lock(clock);
         let offset = random.pick(&["+0", "+3600", "-3600", "+30d", "-30d", "+5", "-5"]);
-        std::fs::write(file, format!("{offset}\n")).is_ok()
+        let is_another = offset != clock.offset;
+        clock.offset = offset;
+        is_another && std::fs::write(&clock.file, format!("{offset}\n")).is_ok()
     }
 }
