@@ -99,18 +99,22 @@ impl Fixture {
     }
 }
 
-/// Returns the names of the keys, their ancestors, and wildcards next to them.
+/// Returns the names of the keys, their ancestors, and wildcards next to them, each once.
 fn names(keys: &BTreeMap<Vec<u8>, Vec<u8>>) -> Vec<Name> {
     let own = keys.keys().filter_map(|key| name_of(key.strip_prefix(PATH)?, 0));
-    let mut names = vec![Name::from_text("none.test").expect("a name")];
+    let mut names = BTreeMap::new();
+    let mut add = |name: Name| {
+        names.insert(name.as_bytes().to_vec(), name);
+    };
+    add(Name::from_text("none.test").expect("a name"));
     for name in own.map(Name::into_lowercase) {
-        names.extend(name.as_ref().ancestors().map(NameRef::to_name));
+        name.as_ref().ancestors().map(NameRef::to_name).for_each(&mut add);
         let mut wildcard = Name::from_text("*").expect("a name");
         if name.as_ref().parent().is_some_and(|parent| wildcard.append(parent).is_ok()) {
-            names.push(wildcard);
+            add(wildcard);
         }
     }
-    names
+    names.into_values().collect()
 }
 
 fn query(name: &Name, qtype: Type) -> Vec<u8> {
