@@ -83,7 +83,7 @@ impl Kubernetes {
             match status {
                 200 | 201 if json.is_some() => return Ok(()),
                 404 if json.is_none() => return Ok(()),
-                422 if !is_taken(&text) => return Err(format!("kube-apiserver refuses {key:?}: {text}")),
+                422 => return Err(format!("kube-apiserver refuses {key:?}: {text}")),
                 _ if begin.elapsed() > WRITE_TIMEOUT => {
                     return Err(format!(
                         "kube-apiserver does not write {key:?} for {WRITE_TIMEOUT:?}: {status} {text}"
@@ -101,20 +101,28 @@ impl Kubernetes {
         if answer.0 == 404 {
             answer = self.call("POST", &all, json);
         }
-        if answer.0 == 422 && is_taken(&answer.1) {
-            self.make_room(&one, json);
+        if answer.0 == 422 && self.makes_room(&one, json, &answer.1) {
+            answer.0 = 409;
         }
         answer
     }
 
-    /// Deletes what refuses a Service: a former one whose deletion was withheld, or the holders of its cluster IPs if
-    /// the API server was killed while it deleted the former one. It would do so itself, some minutes later.
-    fn make_room(&self, one: &str, json: &str) {
-        self.call("DELETE", one, "");
+    /// Deletes what refuses a new Service, and returns true if there was something: a former one whose deletion was
+    /// withheld, or the holders of its cluster IPs if the API server was killed while it deleted the former one. It
+    /// would do so itself, some minutes later.
+    fn makes_room(&self, one: &str, json: &str, refusal: &str) -> bool {
+        if self.call("GET", one, "").0 == 200 {
+            self.call("DELETE", one, "");
+            return true;
+        }
+        if !refusal.contains("already allocated") {
+            return false;
+        }
         let object: Value = serde_json::from_str(json).unwrap_or_default();
         for address in object["spec"]["clusterIPs"].as_array().into_iter().flatten().filter_map(Value::as_str) {
             self.call("DELETE", &format!("/apis/networking.k8s.io/v1/ipaddresses/{address}"), "");
         }
+        true
     }
 
     /// Returns the status of an attempt to delete an object: 404 if it is gone.
@@ -179,11 +187,6 @@ impl Kubernetes {
         }
         Ok(())
     }
-}
-
-/// Returns true if a refused Service, or its addresses, are still there from before: [`Kubernetes::make_room`].
-fn is_taken(refusal: &str) -> bool {
-    ["already allocated", "may not change once set"].iter().any(|reason| refusal.contains(reason))
 }
 
 /// Returns the paths of all objects of a kind in a namespace, and of one of them.
