@@ -13,6 +13,7 @@ use std::collections::HashSet;
 use std::future::Future;
 use std::io::Read;
 use std::net::{SocketAddr, TcpListener, UdpSocket};
+use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -282,11 +283,16 @@ fn ids_have_balanced_bits_and_differ_between_clients() {
     assert!(equal < 5, "{equal} of 100 IDs are those of the client before");
 }
 
-/// Returns the number of UDP sockets of this computer that are connected to an address of 127.0.0.1.
+/// Returns the number of UDP sockets of this process that are connected to an address of 127.0.0.1.
 fn sockets_connected_to(upstream: SocketAddr) -> usize {
     let remote = format!("0100007F:{:04X}", upstream.port());
+    // Sockets of other processes are in the table too, and may be connected to what had this port before.
+    let links = std::fs::read_dir("/proc/self/fd").unwrap().flatten();
+    let own: HashSet<_> = links.filter_map(|link| std::fs::read_link(link.path()).ok()).collect();
     let table = std::fs::read_to_string("/proc/self/net/udp").unwrap();
-    table.lines().filter(|line| line.split_whitespace().nth(2) == Some(&*remote)).count()
+    let words = table.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let is_own = |words: &[&str]| own.contains(Path::new(&format!("socket:[{}]", words[9])));
+    words.filter(|words| words.get(2) == Some(&&*remote) && is_own(words)).count()
 }
 
 #[test]
